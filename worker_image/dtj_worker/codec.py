@@ -1,0 +1,85 @@
+"""Records as JSON and back: a strict decoder for frozen dataclasses. What the records mean is `contract.py`'s business."""
+
+import dataclasses
+import json
+import types
+import typing
+from typing import Any, Literal, TypeVar
+
+Record = TypeVar("Record")
+
+
+class ContractError(ValueError):
+    """A record that does not fit its type; the message names the field."""
+
+
+def encode(record: Any) -> str:
+    """A record as one line of JSON; fields that have their default are left out."""
+    return json.dumps(_plain(record), separators=(",", ":"), sort_keys=True)
+
+
+def decode(kind: type[Record], text: str | bytes) -> Record:
+    """The record in a JSON text. Unknown fields are ignored, since a newer side may send them; ContractError names what is wrong."""
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ContractError(f"{kind.__name__}: not JSON: {error}") from None
+    return typing.cast(Record, _typed(kind, document, kind.__name__))
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        fields = ((f, getattr(value, f.name)) for f in dataclasses.fields(value))
+        return {f.name: _plain(v) for f, v in fields if f.name == "contract" or not _is_default(f, v)}
+    return {k: _plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def _is_default(spec: dataclasses.Field[Any], value: Any) -> bool:
+    made = spec.default_factory() if spec.default_factory is not dataclasses.MISSING else spec.default
+    return bool(value == made and type(value) is type(made))
+
+
+def _typed(kind: Any, value: Any, where: str) -> Any:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return _expect(value in arguments, value, where, f"one of {', '.join(map(str, arguments))}")
+    if origin in (types.UnionType, typing.Union):
+        return _any_of(arguments, value, where)
+    if origin is dict:
+        _expect(isinstance(value, dict), value, where, "an object")
+        return {str(k): _typed(arguments[1], v, f"{where}.{k}") for k, v in value.items()}
+    if dataclasses.is_dataclass(kind):
+        return _record(typing.cast(Any, kind), value, where)
+    if kind is float:
+        return float(_expect(isinstance(value, int | float) and not isinstance(value, bool), value, where, "a number"))
+    exact = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    return _expect(exact, value, where, f"a value of type {getattr(kind, '__name__', kind)}")
+
+
+def _any_of(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
+    if value is None and type(None) in kinds:
+        return None
+    problems = []
+    for kind in kinds:
+        if kind is not type(None):
+            try:
+                return _typed(kind, value, where)
+            except ContractError as problem:
+                problems.append(str(problem))
+    raise ContractError("; or ".join(problems))
+
+
+def _record(kind: Any, value: Any, where: str) -> Any:
+    _expect(isinstance(value, dict), value, where, "an object")
+    hints = typing.get_type_hints(kind)
+    known = {f.name: f for f in dataclasses.fields(kind)}
+    missing = [n for n, f in known.items() if n not in value and f.default is f.default_factory is dataclasses.MISSING]
+    if missing:
+        raise ContractError(f"{where}: missing {', '.join(missing)}")
+    return kind(**{name: _typed(hints[name], value[name], f"{where}.{name}") for name in known if name in value})
+
+
+def _expect(holds: bool, value: Any, where: str, expected: str) -> Any:
+    if not holds:
+        raise ContractError(f"{where}: expected {expected}, got {value!r:.80}")
+    return value
