@@ -1,0 +1,1 @@
+"""What to do now: (Situation, now) becomes a Plan. Pure; carrying the plan out is `kube.apply`."""
