@@ -1,0 +1,172 @@
+"""What the operator sees: slim records of pods and nodes parsed from API objects, and the Situation that every decision reads."""
+
+from typing import Any, Literal
+
+from dtj_worker.contract import Task, TrainingStatus, Verdict
+from msgspec import Struct
+
+from dtj_operator.api.spec import JobSpec
+from dtj_operator.api.status import JobStatus, Time
+
+
+class JobKey(Struct, frozen=True, order=True):
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class ContainerEnd(Struct, frozen=True):
+    """How a trainer container ended, as the kubelet says."""
+
+    exit_code: int
+    signal: int | None = None
+    reason: str = ""
+    message: str = ""
+    finished_at: Time | None = None
+
+
+PodStage = Literal["Gated", "Unbound", "Bound", "Running", "Succeeded", "Failed"]
+"""Gated: scheduling gates left. Unbound: no node yet. Bound: a node, and not all containers started. Running: all started. Succeeded, Failed: the
+trainer container ended 0, or otherwise, or the pod's phase says so; sidecars never matter."""
+
+
+class PodView(Struct, frozen=True):
+    """One pod of a job. `task` and `round` come from its labels; `disrupted_by` is the reason of a disruption condition or eviction."""
+
+    name: str
+    uid: str
+    task: Task
+    round: int
+    stage: PodStage
+    owner_uid: str | None = None
+    node: str | None = None
+    address: str | None = None
+    status_address: str | None = None
+    ready: bool = False
+    gates: tuple[str, ...] = ()
+    created_at: Time | None = None
+    bound_at: Time | None = None
+    started_at: Time | None = None
+    deleting_since: Time | None = None
+    grace_seconds: int = 30
+    trainer: ContainerEnd | None = None
+    verdict: Verdict | None = None
+    waiting_reason: str | None = None
+    waiting_message: str = ""
+    waiting_container: str | None = None
+    disrupted_by: str | None = None
+    disruption_message: str = ""
+    phase_reason: str | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing of the trainer runs any more."""
+        return self.stage in ("Succeeded", "Failed")
+
+
+class NodeView(Struct, frozen=True):
+    """One node as the gang scheduler and the lost-node rule need it; quantities in base units: cores, bytes, pieces."""
+
+    name: str
+    ready: bool = True
+    not_ready_since: Time | None = None
+    unschedulable: bool = False
+    labels: dict[str, str] = {}
+    taints: tuple[tuple[str, str, str], ...] = ()
+    allocatable: dict[str, float] = {}
+
+
+class GroupView(Struct, frozen=True):
+    """A gang's group object of a foreign scheduler."""
+
+    name: str
+    uid: str
+    phase: str = ""
+    message: str = ""
+
+
+class ProbeResult(Struct, frozen=True):
+    """The API server's answer to a dry-run create of a role's pod: the object with all defaults, or why it was refused."""
+
+    code: int
+    message: str = ""
+    pod: dict[str, Any] | None = None
+
+
+class TrainingView(Struct, frozen=True):
+    """The newest word of the chief's supervisor and when this process heard it."""
+
+    status: TrainingStatus
+    heard_at: Time
+
+
+class Admit(Struct, frozen=True):
+    """The gang fits now, on these nodes (empty: whatever the scheduler chooses)."""
+
+    nodes: tuple[str, ...] = ()
+
+
+class Wait(Struct, frozen=True):
+    """The gang does not fit; the shortfall in people's words."""
+
+    shortfall: str
+
+
+Admission = Admit | Wait
+
+
+class ForeignChild(Struct, frozen=True):
+    """An object that has a name we need and isn't ours."""
+
+    kind: str
+    name: str
+    terminating: bool
+    owner: str | None = None
+    """Kind and name of its controller, where it has one that still lives; None: nobody's, or its owner is gone."""
+
+
+class Facts(Struct, frozen=True):
+    """What is true of this cluster and this operator, apart from any job."""
+
+    namespace: str = "dtj-system"
+    has_node_rights: bool = False
+    has_autoscaler: bool = False
+    local: bool = False
+    """On the embedded cluster: pods have no network of their own and `ANNOTATION_STATUS_ADDRESS` is honoured."""
+    supervisor_image: str | None = None
+    labels_of_operator: dict[str, str] = {}
+    token_key: bytes = b""
+    started_at: Time | None = None
+
+
+class Situation(Struct, frozen=True):
+    """Everything a decision about one job may depend on, but the time.
+
+    `spec` is None only while the object can't be parsed at all (the CRD's schema rules that out where it is installed); `faults` are the
+    faults of the manifest that Python found. `pods` are all pods that carry the job's label and its UID as owner, terminating ones included.
+    """
+
+    key: JobKey
+    uid: str
+    resource_version: str
+    generation: int
+    created_at: Time
+    spec: JobSpec | None
+    status: JobStatus
+    faults: tuple[str, ...] = ()
+    annotations: dict[str, str] = {}
+    deleting: bool = False
+    pods: tuple[PodView, ...] = ()
+    nodes: tuple[NodeView, ...] | None = None
+    group: GroupView | None = None
+    training: TrainingView | None = None
+    admission: Admission | None = None
+    probes: dict[str, ProbeResult] = {}
+    children: frozenset[tuple[str, str, str]] = frozenset()
+    """(kind, name, uid) of our own children but pods that exist."""
+    foreign_names: tuple[ForeignChild, ...] = ()
+    refusals: tuple[str, ...] = ()
+    """The API's own words of creates that were refused since the last status (quota, admission), newest last."""
+    facts: Facts = Facts()
