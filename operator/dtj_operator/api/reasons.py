@@ -1,0 +1,137 @@
+"""Why a condition of a job has its status: every reason once, with what it says to a person. Which one holds is decided in `decide/`."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
+
+from dtj_operator.api.status import ConditionType
+
+Reason = Literal[
+    "Accepted",
+    "Invalid",
+    "InvalidEdit",
+    "TemplateRefused",
+    "WaitingForPredecessor",
+    "NameTaken",
+    "Bound",
+    "Admitted",
+    "Waiting",
+    "CannotFit",
+    "QuotaExceeded",
+    "Missed",
+    "GroupRefused",
+    "SchedulerUnavailable",
+    "Forbidden",
+    "BackingOff",
+    "AllRegistered",
+    "NotRegistered",
+    "NoSupervisor",
+    "StepsMade",
+    "ContainersRunning",
+    "EvaluatorFinishing",
+    "Starting",
+    "Restarting",
+    "Ended",
+    "ProgressUnknown",
+    "NoStep",
+    "Verified",
+    "NoCheckpoint",
+    "NothingSaved",
+    "Unreadable",
+    "PolicyApplied",
+    "PolicyOff",
+    "HostNetwork",
+    "Suspended",
+    "Suspending",
+    "Resumed",
+    "ChiefSucceeded",
+    "AllWorkersSucceeded",
+    "Configuration",
+    "UnevenSteps",
+    "RestartsExhausted",
+    "SameFailure",
+    "OutOfMemory",
+    "DisruptionsExhausted",
+    "StallsExhausted",
+    "FailedByRule",
+    "EvaluatorFailed",
+    "DeadlineExceeded",
+    "NothingToRestore",
+]
+
+REASONS: Final[Mapping[ConditionType, Mapping[Reason, str]]] = MappingProxyType(
+    {
+        "Accepted": {
+            "Accepted": "True: the manifest has no fault.",
+            "Invalid": "False: the manifest has faults; the message lists them all with their field paths. An edit fixes it.",
+            "InvalidEdit": "False: an edit of a started job has faults; the running attempt goes on, and none starts until it is fixed.",
+            "TemplateRefused": "False: the API server refused a pod of this template, in its own words.",
+            "WaitingForPredecessor": "False: an object of an earlier job of this name is still being deleted.",
+            "NameTaken": "False: an object of someone else has a name this job needs; it is never adopted or deleted.",
+        },
+        "GangScheduled": {
+            "Bound": "True: every pod of the gang has a node.",
+            "Admitted": "False: the gang was released and not all of its pods have a node yet.",
+            "Waiting": "False: the gang waits for room; the message says what is missing. It holds nothing meanwhile.",
+            "CannotFit": "False: no node of this cluster could ever hold one of the pods.",
+            "QuotaExceeded": "False: the namespace's quota has no room for the gang; tried again by itself.",
+            "Missed": "False: not all pods got a node in time; all were taken back, and the gang is queued again, uncounted.",
+            "GroupRefused": "False: the API server refused the gang's group object, in its own words.",
+            "SchedulerUnavailable": "False: the gang scheduler that the job asks for is not installed.",
+            "Forbidden": "False: the operator may not create one of the job's objects, in the API server's words.",
+            "BackingOff": "False: a restart waits for its time.",
+        },
+        "Supervised": {
+            "AllRegistered": "True: every task's supervisor has registered with the chief's.",
+            "NotRegistered": "False: no supervisor has registered; the message says what is lost.",
+            "NoSupervisor": "False: the job asks for no supervisor.",
+        },
+        "Training": {
+            "StepsMade": "True: the program reports steps.",
+            "ContainersRunning": "True: all trainers run; the program reports no steps.",
+            "EvaluatorFinishing": "True: training has succeeded, and the evaluator still runs.",
+            "Starting": "False: images, volumes, preflight or rendezvous are under way.",
+            "Restarting": "False: the last attempt has ended, and the next one has not begun.",
+            "Ended": "False: the job is over or suspended.",
+            "ProgressUnknown": "Unknown: the chief's supervisor can't be reached for its progress. This is no failure.",
+        },
+        "Stalled": {
+            "NoStep": "True: no step for much longer than a step takes; stacks are dumped and peers probed.",
+            "StepsMade": "False: steps are made again.",
+        },
+        "CheckpointReady": {
+            "Verified": "True: a verified checkpoint exists; a restart resumes from it.",
+            "NoCheckpoint": "False: the job names no place for checkpoints; a restart begins from zero.",
+            "NothingSaved": "False: an epoch has passed and the program has saved nothing that can be restored.",
+            "Unreadable": "False: checkpoints were there, and none of them can be read any more.",
+        },
+        "Isolated": {
+            "PolicyApplied": "True: a NetworkPolicy closes the job's ports to everyone but its own pods.",
+            "PolicyOff": "False: network.policy is None; TensorFlow's unauthenticated ports are open to the cluster.",
+            "HostNetwork": "False: pods on the host's network are outside every NetworkPolicy.",
+        },
+        "Suspended": {
+            "Suspended": "True: no pod of the job runs.",
+            "Suspending": "False: the job is being stopped.",
+            "Resumed": "False: the job was resumed.",
+        },
+        "Complete": {
+            "ChiefSucceeded": "True: the chief (or worker 0) exited 0.",
+            "AllWorkersSucceeded": "True: every worker exited 0.",
+        },
+        "Failed": {
+            "Configuration": "True: something that no restart can heal, such as a program that is not there.",
+            "UnevenSteps": "True: the tasks do not make the same number of steps.",
+            "RestartsExhausted": "True: as many failures without a newer checkpoint as recovery allows.",
+            "SameFailure": "True: the same failure at the same step again and again: it is the program.",
+            "OutOfMemory": "True: memory ran out again; the message says which and what helps.",
+            "DisruptionsExhausted": "True: as many disruptions without a newer checkpoint as recovery allows.",
+            "StallsExhausted": "True: as many stalls without a newer checkpoint as recovery allows.",
+            "FailedByRule": "True: a rule of recovery.rules says so.",
+            "EvaluatorFailed": "True: the evaluator, which the job requires, did not succeed.",
+            "DeadlineExceeded": "True: activeDeadlineSeconds are over.",
+            "NothingToRestore": "True: there was progress, no readable checkpoint is left, and a restart from zero is not allowed.",
+        },
+    }
+)
+"""Condition type → reason → what it says: the condition's status, then the meaning. The docs page of reasons is made of it."""
