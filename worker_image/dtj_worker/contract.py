@@ -35,6 +35,13 @@ ENV_RESTORE = "DTJ_RESTORE"
 ENV_CHECKPOINT_FOLDER = "DTJ_CHECKPOINT_FOLDER"
 """Child only: the folder of this attempt, where it writes its checkpoints; absent when the job keeps none."""
 
+STACKS_SIGNAL = "SIGUSR2"
+"""Makes the child write its threads' stacks to stderr, even while a rendezvous holds the GIL. Deadly before its Python has
+set up the handler: send it only where SigCgt in /proc/<pid>/status shows one."""
+
+ENV_TERMINATION_LOG = "DTJ_TERMINATION_LOG"
+"""Where the supervisor writes its Verdict; absent in a real pod, where it is /dev/termination-log."""
+
 # The status port. All but /healthz ask for `Authorization: Bearer <DTJ_TOKEN>`.
 PATH_HEALTH = "/healthz"
 PATH_METRICS = "/metrics"
@@ -66,11 +73,16 @@ VerdictKind = Literal["Done", "Saved", "Stopped", "Peer", "Config", "Rendezvous"
 """Done: exit 0. Saved, Stopped: asked to stop, with and without a checkpoint of that moment. Peer: died of another's death. Config:
 can't heal by a restart. Rendezvous, Stall: a deadline. Memory: the kernel's or TensorFlow's out-of-memory. Program: any other end."""
 
-ReportKind = Literal["Constructing", "Built", "Reports", "Restored", "Step", "Saved", "Phase", "Busy", "Problem", "Refused"]
+ReportKind = Literal["Constructing", "Built", "Reports", "Restored", "Step", "Saved", "Phase", "Busy", "Notice", "Problem", "Refused"]
 """Child to supervisor. Constructing: a strategy's constructor was entered (message: its class); Built: it returned; Reports: `fit` or
 `dtj.loop` was entered, so steps will follow; Restored: position after a restore; Step: a finished step; Saved: a verified checkpoint;
-Phase: what the child does now (message: Training, Evaluating, Saving or Exporting); Busy: `dtj.busy` (message: what, empty when over); Problem: the exception
-that ends the program (message); Refused: a fault of configuration, the child ends itself next (message: one clear line)."""
+Phase: what the child does now (message: Training, Evaluating, Saving or Exporting); Busy: `dtj.busy` (message: what, empty when
+over); Notice: what becomes `TrainingStatus.notice` (message); Problem: the exception that ends the program (message); Refused: a
+fault of configuration, the child ends itself next (message: one clear line)."""
+
+
+class ConfigFault(Exception):
+    """What no restart heals; the message is one line for people. Ends a task with Verdict Config."""
 
 
 @dataclass(frozen=True, order=True)
