@@ -1,10 +1,57 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+ARGS ?=
 
-.PHONY: help setup
 .DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format lock crd e2e bench images chart
 
-help: ## what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+help: ## what there is to make; ARGS="…" goes to the program behind a target
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## .venv with everything at its pinned version
+setup: ## .venv with every package at its pinned version; quick when nothing changed
 	@$(PYTHON) tools/environment.py
+
+demo: setup ## two TensorFlow workers on this machine; one is killed, the gang resumes and succeeds
+	@$(BIN)/dtj run -f examples/digits/job.yaml --fail worker:1@step=60 $(ARGS)
+
+test: setup ## every test that needs no cluster; ARGS="-k gang" for some of them
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup $(ARGS)
+
+lint: setup ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: setup ## what ruff can put right by itself
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# Each lock is whole, for every platform, and agrees with dev.txt. uv keeps pins that still hold; ARGS=--upgrade raises them.
+LOCK := UV_CUSTOM_COMPILE_COMMAND="make lock" ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-annotate --override overrides.txt
+lock: setup ## requirements/*.txt from requirements/*.in
+	cd requirements && $(LOCK) $(ARGS) operator.in cli.in worker.in dev.in -o dev.txt
+	cd requirements && $(LOCK) -c dev.txt operator.in -o operator.txt
+	cd requirements && $(LOCK) -c dev.txt operator.in cli.in -o cli.txt
+	cd requirements && $(LOCK) -c dev.txt worker.in -o worker.txt
+
+crd: setup ## crds/ from the types in dtj_operator/api
+	$(call later,writes the CRD that dtj_operator/api/crd.py makes of the types into crds/,dtj_operator/api/crd.py)
+
+e2e: setup ## the scenarios on a real Kubernetes
+	$(call later,runs the scenarios on the cluster of KUBECONFIG or on one that it brings up on this machine,e2e/)
+
+bench: setup ## how much the operator carries, how fast it starts
+	$(call later,measures start-up and memory and a burst of 1000 jobs,bench/)
+
+images: ## container images of operator and worker
+	$(call later,builds the images of operator and worker,Dockerfile and worker_image/Dockerfile)
+
+chart: ## lints and renders the Helm chart
+	$(call later,lints and renders the chart,charts/dtj-operator/)
+
+# $(1): what the target will do, $(2): what it waits for.
+define later
+@echo "make $@ $(1), once $(2) is in the repository; it is not there yet" >&2; exit 1
+endef

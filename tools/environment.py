@@ -1,4 +1,4 @@
-"""`make setup`: the virtual environment in .venv, exactly as the pinned requirements say. Standard library only, for it runs first.
+"""`make setup`: the environment in .venv, as the pinned requirements say. Standard library only, for it runs first.
 
 The environment carries a stamp, `.venv/.ready`, written last: the digest of everything it was made from. While that
 still holds, there is nothing to do. Packages come by pip as this machine has it configured: index, proxy, certificates.
@@ -22,9 +22,8 @@ def main() -> None:
     """Bring .venv up to date. A second process waits for the first and then finds the work done."""
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         have = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        sys.exit(f"make setup: Python 3.11 to 3.13 is needed, {sys.executable} is {have}; name one: make setup PYTHON=python3.11")
-    VENV.mkdir(exist_ok=True)
-    with (VENV / ".lock").open("w") as lock:
+        sys.exit(f"make setup: Python 3.11 to 3.13 is needed, {sys.executable} is {have}: make setup PYTHON=python3.11")
+    with Path(__file__).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         wanted = digest()
         if STAMP.exists() and STAMP.read_text() == wanted:
@@ -32,7 +31,7 @@ def main() -> None:
         started = time.monotonic()
         STAMP.unlink(missing_ok=True)
         print("make setup: filling .venv, about 1 GB is fetched the first time", flush=True)
-        venv.create(VENV, symlinks=True, with_pip=True)
+        create()
         # --no-deps: the lock is complete, and tf-keras would pull a second TensorFlow (requirements/overrides.txt).
         pip("--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", "requirements/dev.txt")
         pip("--no-deps", "--no-build-isolation", "-e", "worker_image", "-e", ".")
@@ -41,23 +40,37 @@ def main() -> None:
 
 
 def digest() -> str:
-    """What .venv follows from: the interpreter, the lock, both distributions' metadata, and this file."""
-    sources = [
-        ROOT / "requirements" / "dev.txt",
-        ROOT / "requirements" / "operator.in",
-        ROOT / "requirements" / "cli.in",
-        ROOT / "pyproject.toml",
-        ROOT / "worker_image" / "pyproject.toml",
-        Path(__file__),
-    ]
+    """What .venv follows from: interpreter, place, lock, this file, and what the two distributions are made of."""
+    import tomllib  # noqa: PLC0415 - an older Python shall get main's sentence, not an ImportError
+
     whole = hashlib.sha256(f"{sys.version} {ROOT}".encode())
-    for source in sources:
-        whole.update(source.read_bytes())
+    for name in ("requirements/dev.txt", "requirements/operator.in", "requirements/cli.in", "tools/environment.py"):
+        whole.update((ROOT / name).read_bytes())
+    for name in ("pyproject.toml", "worker_image/pyproject.toml"):
+        metadata = tomllib.loads((ROOT / name).read_text())
+        whole.update(repr((metadata["build-system"], metadata["project"], metadata["tool"]["setuptools"])).encode())
     return whole.hexdigest()
 
 
+def create() -> None:
+    """An environment with pip; one of another Python is emptied first."""
+    ours = VENV / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    try:
+        venv.create(VENV, clear=not ours.exists(), symlinks=True, with_pip=True)
+    except subprocess.CalledProcessError:
+        sys.exit(f"make setup: {sys.executable} cannot make environments with pip; on Debian, install python3-venv")
+
+
 def pip(*arguments: str) -> None:
-    command = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
+    command = [
+        str(VENV / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        *arguments,
+    ]
     if code := subprocess.run(command, cwd=ROOT, check=False).returncode:
         sys.exit(f"make setup: pip install {' '.join(arguments)} ended with {code}; its words stand above")
 

@@ -1,1 +1,1 @@
-"""The first process of a trainer container: it checks, starts, watches and ends the training program. Standard library only."""
+"""The first process of a trainer container: checks, starts, watches and ends the program. Standard library only."""

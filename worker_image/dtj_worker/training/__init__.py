@@ -1,1 +1,1 @@
-"""The library for training programs: strategies, checkpoints, loops, datasets, reports. The only importer of TensorFlow."""
+"""The library for training programs: strategies, checkpoints, loops, datasets. The only importer of TensorFlow."""

@@ -1,0 +1,14 @@
+"""What holds for every test: TensorFlow one at a time, hypothesis without a clock."""
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("dtj", deadline=None, print_blob=True)
+settings.load_profile("dtj")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("tensorflow"):
+            # Two jobs of TensorFlow workers at once would starve each other on a small machine and miss deadlines.
+            item.add_marker(pytest.mark.xdist_group("tensorflow"))
