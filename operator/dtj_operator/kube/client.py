@@ -80,15 +80,17 @@ def kind_named(name: str) -> Kind:
 class ApiError(Exception):
     """What the API server answered instead of what was asked for. `code` is 0 where no answer came at all.
 
-    `reason` is Kubernetes' own (`Conflict`, `NotFound`, `Expired`), `message` the server's own words.
+    `reason` is Kubernetes' own (`Conflict`, `NotFound`, `Expired`), `message` the server's own words, `retry_after` the
+    seconds it asked to wait.
     """
 
-    def __init__(self, code: int, reason: str, message: str, what: str = "") -> None:
+    def __init__(self, code: int, reason: str, message: str, what: str = "", retry_after: float | None = None) -> None:
         super().__init__(code, reason, message, what)
         self.code = code
         self.reason = reason
         self.message = message
         self.what = what
+        self.retry_after = retry_after
 
     def __str__(self) -> str:
         told = f"{self.code} {self.reason}: {self.message}" if self.code else self.message
@@ -100,11 +102,11 @@ class ApiError(Exception):
         return self.code in (0, 408, 429) or self.code >= 500
 
     @classmethod
-    def of_status(cls, status: Json, code: int = 0, what: str = "") -> "ApiError":
+    def of_status(cls, status: Json, code: int = 0, what: str = "", retry_after: float | None = None) -> "ApiError":
         """The error that a Kubernetes Status object tells."""
         number = status.get("code") or code
         reason = status.get("reason") or "Unknown"
-        return cls(int(number), str(reason), str(status.get("message") or reason), what)
+        return cls(int(number), str(reason), str(status.get("message") or reason), what, retry_after)
 
 
 class Page(Struct, frozen=True):
