@@ -22,9 +22,12 @@ def decode(kind: type[Record], text: str | bytes) -> Record:
     """The record in a JSON text. Unknown fields are ignored, since a newer side may send them; ContractError names what is wrong."""
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ContractError(f"{kind.__name__}: not JSON: {error}") from None
-    return typing.cast(Record, _typed(kind, document, kind.__name__))
+    try:
+        return typing.cast(Record, _typed(kind, document, kind.__name__))
+    except OverflowError:
+        raise ContractError(f"{kind.__name__}: a number too large") from None
 
 
 def _plain(value: Any) -> Any:
