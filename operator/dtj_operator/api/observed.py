@@ -59,6 +59,8 @@ class PodView(Struct, frozen=True):
     disrupted_by: str | None = None
     disruption_message: str = ""
     phase_reason: str | None = None
+    pinned: tuple[str, ...] = ()
+    """The host names that the gang scheduler pinned the pod to (`gang.pinning.pinned` reads them from a manifest)."""
 
     @property
     def is_over(self) -> bool:
@@ -103,15 +105,18 @@ class TrainingView(Struct, frozen=True):
 
 
 class Admit(Struct, frozen=True):
-    """The gang fits now, on these nodes (empty: whatever the scheduler chooses)."""
+    """The gang fits now, on these nodes by host name (empty: whatever the scheduler chooses)."""
 
     nodes: tuple[str, ...] = ()
+    on_trust: tuple[str, ...] = ()
+    """What was not looked at, in people's words, such as the resource claims of a role."""
 
 
 class Wait(Struct, frozen=True):
     """The gang does not fit; the shortfall in people's words."""
 
     shortfall: str
+    can_never_fit: bool = False
 
 
 Admission = Admit | Wait
@@ -137,6 +142,8 @@ class Facts(Struct, frozen=True):
     """On the embedded cluster: pods have no network of their own and `ANNOTATION_STATUS_ADDRESS` is honoured."""
     supervisor_image: str | None = None
     labels_of_operator: dict[str, str] = {}
+    monitoring: tuple[dict[str, Any], ...] = ()
+    """NetworkPolicyPeers that may read the status port beside the operator."""
     token_key: bytes = b""
     started_at: Time | None = None
 
@@ -167,6 +174,8 @@ class Situation(Struct, frozen=True):
     children: frozenset[tuple[str, str, str]] = frozenset()
     """(kind, name, uid) of our own children but pods that exist."""
     foreign_names: tuple[ForeignChild, ...] = ()
+    claim_access_modes: tuple[str, ...] | None = None
+    """Of the existing claim that the spec names; None where it has not been read."""
     refusals: tuple[str, ...] = ()
     """The API's own words of creates that were refused since the last status (quota, admission), newest last."""
     facts: Facts = Facts()
