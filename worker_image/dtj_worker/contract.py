@@ -42,6 +42,10 @@ set up the handler: send it only where SigCgt in /proc/<pid>/status shows one.""
 ENV_TERMINATION_LOG = "DTJ_TERMINATION_LOG"
 """Where the supervisor writes its Verdict; absent in a real pod, where it is /dev/termination-log."""
 
+INSTALL_OPTION = "--install"
+"""`dtj-worker --install FILE` writes the supervisor's zipapp there, readable for every user, and ends: what the init
+container does that injects it into a foreign image."""
+
 # The status port. All but /healthz ask for `Authorization: Bearer <DTJ_TOKEN>`.
 PATH_HEALTH = "/healthz"
 PATH_METRICS = "/metrics"
