@@ -86,7 +86,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def trainer_name(spec: JobSpec, template: Mapping[str, Any]) -> str | None:
-    """Which container trains: the one the spec names, else `trainer`, else the first; None where there is no such one."""
+    """Which container trains: the one the spec names, else `trainer`, else the first; None where there is none."""
     names = [c["name"] for c in containers(template) if isinstance(c.get("name"), str)]
     if spec.trainer_container is not None:
         return spec.trainer_container if spec.trainer_container in names else None
