@@ -1,0 +1,103 @@
+"""The checks of `metadata` that all kinds share, at creation and at update. The rule for a kind's name is handed in."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dtj_operator.local.admission import names
+from dtj_operator.local.failures import FieldFault, invalid, required
+
+Json = dict[str, Any]
+NameRule = Callable[[str], list[str]]
+
+# The total of keys and values of one object's annotations.
+ANNOTATION_BYTES = 256 * 1024
+
+
+def faults(metadata: Json, name_rule: NameRule) -> list[FieldFault]:
+    """Of an object that is to be created or that an update would leave."""
+    found: list[FieldFault] = []
+    name = metadata.get("name")
+    if metadata.get("generateName"):
+        # Its last character may be a hyphen, since something follows.
+        stem = metadata["generateName"].removesuffix("-") + ("a" if metadata["generateName"].endswith("-") else "")
+        found += [invalid("metadata.generateName", metadata["generateName"], fault) for fault in name_rule(stem)]
+    if not name:
+        found.append(required("metadata.name", "name or generateName is required"))
+    else:
+        found += [invalid("metadata.name", name, fault) for fault in name_rule(name)]
+    found += label_faults(metadata.get("labels") or {}, "metadata.labels")
+    found += _annotation_faults(metadata.get("annotations") or {})
+    found += _owner_faults(metadata.get("ownerReferences") or [])
+    for finalizer in metadata.get("finalizers") or []:
+        found += [invalid("metadata.finalizers", finalizer, fault) for fault in names.qualified_name_faults(finalizer)]
+    return found
+
+
+def label_faults(labels: dict[str, str], path: str) -> list[FieldFault]:
+    found: list[FieldFault] = []
+    for key, value in labels.items():
+        found += [invalid(path, key, fault) for fault in names.qualified_name_faults(key)]
+        found += [invalid(path, value, fault) for fault in names.label_value_faults(value)]
+    return found
+
+
+def update_faults(metadata: Json, old: Json) -> list[FieldFault]:
+    """What an update may not change; the update has already carried over what a client may leave out."""
+    found = []
+    for field in ("uid", "creationTimestamp"):
+        if metadata.get(field) != old.get(field):
+            found.append(invalid(f"metadata.{field}", metadata.get(field), "field is immutable"))
+    if old.get("deletionTimestamp"):
+        added = [one for one in metadata.get("finalizers") or [] if one not in (old.get("finalizers") or [])]
+        if added:
+            found.append(
+                FieldFault(
+                    "FieldValueForbidden",
+                    "metadata.finalizers",
+                    "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
+                    f"[]string{{{', '.join(names_quoted(added))}}}",
+                )
+            )
+    return found
+
+
+def names_quoted(listed: list[str]) -> list[str]:
+    return [f'"{one}"' for one in listed]
+
+
+def _annotation_faults(annotations: dict[str, str]) -> list[FieldFault]:
+    found = []
+    for key in annotations:
+        found += [invalid("metadata.annotations", key, fault) for fault in names.qualified_name_faults(key.lower())]
+    total = sum(len(key) + len(value) for key, value in annotations.items())
+    if total > ANNOTATION_BYTES:
+        found.append(
+            FieldFault(
+                "FieldValueTooLong", "metadata.annotations", f"Too long: may not be more than {ANNOTATION_BYTES} bytes"
+            )
+        )
+    return found
+
+
+def _owner_faults(owners: list[Json]) -> list[FieldFault]:
+    found = []
+    controllers = []
+    for index, owner in enumerate(owners):
+        path = f"metadata.ownerReferences[{index}]"
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                told = {"apiVersion": "version must not be empty"}.get(field, f"{field} must not be empty")
+                found.append(invalid(f"{path}.{field}", owner.get(field, ""), told))
+        if owner.get("controller"):
+            controllers.append(owner)
+    if len(controllers) > 1:
+        first, second = controllers[0], controllers[1]
+        found.append(
+            invalid(
+                "metadata.ownerReferences",
+                owners,
+                'Only one reference can have Controller set to true. Found "true" in references for '
+                f"{first.get('kind')}/{first.get('name')} and {second.get('kind')}/{second.get('name')}",
+            )
+        )
+    return found

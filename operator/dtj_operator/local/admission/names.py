@@ -1,0 +1,118 @@
+"""The rules for names, labels and annotations, with the API server's sentences."""
+
+import re
+
+_SUBDOMAIN_FORM = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_LABEL_FORM = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SERVICE_FORM = r"[a-z]([-a-z0-9]*[a-z0-9])?"
+_QUALIFIED_FORM = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE_FORM = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
+_ENV_FORM = r"[ -<>-~]+"
+_CONFIG_KEY_FORM = r"[-._a-zA-Z0-9]+"
+
+_SUBDOMAIN = re.compile(_SUBDOMAIN_FORM)
+_LABEL = re.compile(_LABEL_FORM)
+_SERVICE = re.compile(_SERVICE_FORM)
+_QUALIFIED = re.compile(_QUALIFIED_FORM)
+_VALUE = re.compile(_VALUE_FORM)
+_ENV = re.compile(_ENV_FORM)
+_CONFIG_KEY = re.compile(_CONFIG_KEY_FORM)
+
+
+def subdomain_faults(text: str) -> list[str]:
+    """What keeps the text from being a DNS subdomain; empty when nothing does."""
+    return _judged(
+        text, 253, _SUBDOMAIN,
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+        f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN_FORM}')",
+    )  # fmt: skip
+
+
+def label_faults(text: str) -> list[str]:
+    """What keeps the text from being a DNS label."""
+    return _judged(
+        text, 63, _LABEL,
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+        f"an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_FORM}')",
+    )  # fmt: skip
+
+
+def service_name_faults(text: str) -> list[str]:
+    """What keeps the text from being the name of a Service (RFC 1035)."""
+    return _judged(
+        text, 63, _SERVICE,
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and "
+        f"end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{_SERVICE_FORM}')",
+    )  # fmt: skip
+
+
+def port_name_faults(text: str) -> list[str]:
+    """What keeps the text from being the name of a container's port."""
+    found = []
+    if len(text) > 15:
+        found.append("must be no more than 15 characters")
+    if not re.fullmatch(r"[-a-z0-9]+", text):
+        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    elif not re.search(r"[a-z]", text):
+        found.append("must contain at least one letter (a-z)")
+    if "--" in text:
+        found.append("must not contain consecutive hyphens")
+    if text.startswith("-") or text.endswith("-"):
+        found.append("must not begin or end with a hyphen")
+    return found
+
+
+def qualified_name_faults(text: str) -> list[str]:
+    """What keeps the text from being a label's or annotation's key, `prefix/name` or `name`."""
+    prefix, slash, name = text.rpartition("/")
+    found = []
+    if slash and not prefix:
+        found.append("prefix part must be non-empty")
+    elif prefix:
+        found += [f"prefix part {fault}" for fault in subdomain_faults(prefix)]
+    if not name:
+        found.append("name part must be non-empty")
+    elif len(name) > 63:
+        found.append("name part must be no more than 63 bytes")
+    if not _QUALIFIED.fullmatch(name):
+        found.append(
+            "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+            f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED_FORM}')"
+        )
+    return found
+
+
+def label_value_faults(text: str) -> list[str]:
+    """What keeps the text from being a label's value."""
+    return _judged(
+        text, 63, _VALUE,
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+        f"with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_VALUE_FORM}')",
+    )  # fmt: skip
+
+
+def environment_name_faults(text: str) -> list[str]:
+    """What keeps the text from being the name of an environment variable."""
+    if _ENV.fullmatch(text):
+        return []
+    return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+
+
+def data_key_faults(text: str) -> list[str]:
+    """What keeps the text from being a key of a ConfigMap or Secret."""
+    if text in (".", "..") or text.startswith(".."):
+        return [f"must not be '{text}'" if text in (".", "..") else "must not start with '..'"]
+    return _judged(
+        text, 253, _CONFIG_KEY,
+        "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+        f"'key-name', regex used for validation is '{_CONFIG_KEY_FORM}')",
+    )  # fmt: skip
+
+
+def _judged(text: str, limit: int, form: re.Pattern[str], sentence: str) -> list[str]:
+    found = []
+    if len(text) > limit:
+        found.append(f"must be no more than {limit} bytes")
+    if not form.fullmatch(text):
+        found.append(sentence)
+    return found

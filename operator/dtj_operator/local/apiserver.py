@@ -1,0 +1,181 @@
+"""The HTTP side of the embedded API server: who may ask, which request a URL means, how answers and streams are sent. What they say is `api.py`'s."""
+
+import hmac
+from typing import Any
+
+import msgspec
+import yaml
+from aiohttp import web
+
+from dtj_operator.local import routes
+from dtj_operator.local.api import Api
+from dtj_operator.local.failures import ApiFailure, bad_request, unsupported_media_type
+from dtj_operator.local.logs import LogSource, NoLogs, log_query
+from dtj_operator.local.state import Request
+from dtj_operator.local.tables import printing
+
+Json = dict[str, Any]
+
+_MAX_BODY_BYTES = 3 * 1024 * 1024
+_JSON = "application/json"
+
+
+class ApiServer:
+    """Serves an Api on a loopback port. Every request needs the token; browsers and foreign host names are refused."""
+
+    def __init__(self, api: Api, *, token: str, logs: LogSource | None = None) -> None:
+        self._api = api
+        self._token = token
+        self.logs: LogSource = logs or NoLogs()
+        self._runner: web.ServerRunner | None = None
+        self._hosts: frozenset[str] = frozenset()
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def kubeconfig(self) -> Json:
+        """For kubectl and the operator.
+
+        The token stands in the server's path too: kubectl sends credentials over TLS only, and a certificate of our own
+        would need a library to make it.
+        """
+        cluster = {"server": f"{self.url}/{self._token}"}
+        context = {"cluster": "dtj-local", "user": "dtj-local", "namespace": "default"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "dtj-local", "cluster": cluster}],
+            "users": [{"name": "dtj-local", "user": {"token": self._token}}],
+            "contexts": [{"name": "dtj-local", "context": context}],
+            "current-context": "dtj-local",
+        }
+
+    async def start(self, port: int = 0) -> None:
+        """Listen on 127.0.0.1; on a free port when none is given."""
+        self._runner = web.ServerRunner(web.Server(self._serve, access_log=None), shutdown_timeout=0.5)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        self._hosts = frozenset(f"{host}:{self.port}" for host in ("127.0.0.1", "localhost"))
+
+    async def stop(self) -> None:
+        """End every stream and close the port."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _serve(self, http: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._answer(http, self._admitted_path(http))
+        except ApiFailure as failure:
+            return _json(msgspec.json.encode(failure.status), failure.code)
+
+    def _admitted_path(self, http: web.BaseRequest) -> str:
+        """The path without its token. 401 without one, 403 for what a browser sends."""
+        # A page in the user's browser reaches loopback too: it sends an Origin, or after DNS rebinding its own Host.
+        if "Origin" in http.headers:
+            raise ApiFailure(403, "Forbidden", "requests from web pages are refused: the request has an Origin header")
+        if http.headers.get("Host") not in self._hosts:
+            raise ApiFailure(403, "Forbidden", f"unknown host {http.headers.get('Host')!r}: use 127.0.0.1:{self.port}")
+        path = http.path
+        if path in routes.HEALTH:
+            return path
+        first, _, rest = path.removeprefix("/").partition("/")
+        if self._is_token(first):
+            return f"/{rest}"
+        scheme, _, given = http.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self._is_token(given.strip()):
+            return path
+        raise ApiFailure(401, "Unauthorized", "Unauthorized")
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), self._token.encode())
+
+    async def _answer(self, http: web.BaseRequest, path: str) -> web.StreamResponse:
+        accept = http.headers.get("Accept", "")
+        document = routes.document(self._api, path, accept)
+        if document is not None:
+            return document.response()
+        target = routes.target(self._api, http.method, path, http.query)
+        if target.subresource == "log":
+            return await self._send_logs(http, target)
+        if http.method in ("POST", "PUT", "PATCH", "DELETE"):
+            target = msgspec.structs.replace(target, body=await _body(http), content_type=http.content_type)
+        target = msgspec.structs.replace(target, agent=http.headers.get("User-Agent", "unknown"))
+        if target.verb == "watch":
+            return await self._send_watch(http, target, accept)
+        reply = printing.printed(self._api, target, self._api.request, accept)
+        return _json(reply.raw, reply.code, reply.warnings)
+
+    async def _send_watch(self, http: web.BaseRequest, request: Request, accept: str) -> web.StreamResponse:
+        follower = self._api.watch(request)
+        line = printing.watch_lines(self._api, request, accept)
+        response = web.StreamResponse(headers={"Content-Type": _JSON, "Cache-Control": "no-cache"})
+        try:
+            await response.prepare(http)
+            async for event in follower.events():
+                await response.write(line(event))
+            await response.write_eof()
+        except ConnectionResetError:
+            # The reader is gone: there is nobody to tell.
+            pass
+        finally:
+            follower.close()
+        return response
+
+    async def _send_logs(self, http: web.BaseRequest, request: Request) -> web.StreamResponse:
+        pod = self._api.request(msgspec.structs.replace(request, subresource="")).body
+        query = log_query(request, pod["spec"])
+        chunks = self.logs.logs(query)
+        # The first chunk is waited for before the header goes out, so that a refusal is still an answer of its own.
+        first = await anext(aiter(chunks), None)
+        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        try:
+            await response.prepare(http)
+            if first is not None:
+                await response.write(first)
+                async for chunk in chunks:
+                    await response.write(chunk)
+            await response.write_eof()
+        except ConnectionResetError:
+            pass
+        return response
+
+
+async def _body(http: web.BaseRequest) -> Any:
+    if (http.content_length or 0) > _MAX_BODY_BYTES:
+        raise ApiFailure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {_MAX_BODY_BYTES}")
+    text = await http.read()
+    if not text:
+        return None
+    media = http.content_type
+    if media == "application/apply-patch+yaml" or media in ("application/yaml", "text/yaml"):
+        return _yaml(text)
+    if "json" not in media and media != "application/octet-stream":
+        raise unsupported_media_type([_JSON, "application/yaml"])
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as why:
+        raise bad_request(f"couldn't get version/kind; json parse error: {why}") from None
+
+
+def _yaml(text: bytes) -> Any:
+    try:
+        # kubectl sends JSON under this name, which is two hundred times faster to read as such.
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        pass
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as why:
+        raise bad_request(f"error decoding YAML: {why}") from None
+
+
+def _json(raw: bytes, code: int, warnings: tuple[str, ...] = ()) -> web.Response:
+    response = web.Response(body=raw, status=code, content_type=_JSON)
+    for warning in warnings:
+        escaped = warning.replace("\\", "\\\\").replace('"', '\\"')
+        response.headers.add("Warning", f'299 - "{escaped}"')
+    return response

@@ -1,0 +1,1 @@
+"""Who owns which field: managedFields, and server-side apply that works by them."""

@@ -1,0 +1,222 @@
+"""Merge patch, JSON patch and strategic merge patch: pure functions that never change what they are given. Apply is `fieldmanager/`'s business."""
+
+import copy
+from typing import Any, Literal
+
+from dtj_operator.local.failures import ApiFailure, bad_request, unsupported_media_type
+from dtj_operator.local.types.shape import Shape
+
+Json = dict[str, Any]
+PatchType = Literal["merge", "json", "strategic", "apply"]
+
+_TYPES: dict[str, PatchType] = {
+    "application/json-patch+json": "json",
+    "application/merge-patch+json": "merge",
+    "application/strategic-merge-patch+json": "strategic",
+    "application/apply-patch+yaml": "apply",
+    "application/apply-patch+json": "apply",
+}
+_ORDER = "$setElementOrder/"
+_PRIMITIVES = "$deleteFromPrimitiveList/"
+
+
+def type_of(content_type: str) -> PatchType:
+    """The patch's kind by its media type; 415 for another."""
+    found = _TYPES.get(content_type.partition(";")[0].strip())
+    if found is None:
+        raise unsupported_media_type(tuple(_TYPES))
+    return found
+
+
+def patched(patch_type: PatchType, current: Json, patch: Any, shape: Shape) -> Json:
+    """The object after the patch. 415 for a strategic merge of a custom kind, 422 for a JSON patch whose test fails."""
+    match patch_type:
+        case "json":
+            return json_patched(current, patch)
+        case "strategic":
+            if shape.custom:
+                raise unsupported_media_type([media for media in _TYPES if "strategic" not in media])
+            return strategic_patched(current, _object(patch), shape)
+        case _:
+            return _object(merge_patched(current, _object(patch)))
+
+
+def merge_patched(current: Any, patch: Any) -> Any:
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(current) if isinstance(current, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge_patched(result.get(key), value)
+    return result
+
+
+def json_patched(current: Json, operations: Any) -> Json:
+    """RFC 6902; all of it or nothing."""
+    if not isinstance(operations, list):
+        raise bad_request("error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+    document: Any = copy.deepcopy(current)
+    for operation in operations:
+        try:
+            document = _operated(document, operation)
+        except (KeyError, IndexError, ValueError, TypeError) as why:
+            path = operation.get("path") if isinstance(operation, dict) else operation
+            told = str(why) if isinstance(why, _TestFailed) else _json_patch_fault(operation, path)
+            raise ApiFailure(
+                422, "Invalid", f"the server rejected our request due to an error in our request: {told}"
+            ) from None
+    return _object(document)
+
+
+def strategic_patched(current: Any, patch: Json, shape: Shape | None) -> Json:
+    """Kubernetes' own merge: lists of the built-in types merge by the key of their items."""
+    directive = patch.get("$patch")
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != "$patch"}
+    if directive == "delete":
+        return {}
+    result = dict(current) if isinstance(current, dict) else {}
+    if (kept := patch.get("$retainKeys")) is not None:
+        result = {key: value for key, value in result.items() if key in kept}
+    for key, value in patch.items():
+        if key.startswith(_PRIMITIVES):
+            field = key.removeprefix(_PRIMITIVES)
+            result[field] = [one for one in result.get(field) or [] if one not in value]
+        elif key.startswith("$"):
+            continue
+        elif value is None:
+            result.pop(key, None)
+        else:
+            result[key] = _merged_value(result.get(key), value, _inner(shape, key))
+    for key, order in patch.items():
+        if key.startswith(_ORDER) and isinstance(result.get(key.removeprefix(_ORDER)), list):
+            field = key.removeprefix(_ORDER)
+            result[field] = _ordered(result[field], order, _inner(shape, field))
+    return result
+
+
+def _merged_value(current: Any, value: Any, shape: Shape | None) -> Any:
+    if isinstance(value, dict):
+        return strategic_patched(current, value, shape)
+    if not isinstance(value, list) or shape is None or not shape.rule.merges:
+        return value
+    if shape.rule.is_set:
+        return [*(current or []), *(one for one in value if one not in (current or []))]
+    return _merged_list(current or [], value, shape)
+
+
+def _merged_list(current: list[Json], patch: list[Json], shape: Shape) -> list[Json]:
+    if any(item.get("$patch") == "replace" for item in patch):
+        return [item for item in patch if "$patch" not in item]
+    key = shape.rule.merge_key
+    result = list(current)
+    for item in patch:
+        if key not in item:
+            raise bad_request(f"map: {item} does not contain declared merge key: {key}")
+        at = next((index for index, one in enumerate(result) if one.get(key) == item[key]), None)
+        if item.get("$patch") == "delete":
+            result = [one for one in result if one.get(key) != item[key]]
+        elif at is None:
+            result.append(strategic_patched({}, item, shape.items))
+        else:
+            result[at] = strategic_patched(result[at], item, shape.items)
+    return result
+
+
+def _ordered(items: list[Any], order: list[Any], shape: Shape | None) -> list[Any]:
+    """Items named by the order stand in it; the others keep their places among them."""
+    key = shape.rule.merge_key if shape is not None else ""
+
+    def identity(item: Any) -> Any:
+        return item.get(key) if isinstance(item, dict) else item
+
+    places = {identity(one): place for place, one in enumerate(order)}
+    named = iter(sorted((one for one in items if identity(one) in places), key=lambda one: places[identity(one)]))
+    return [next(named) if identity(one) in places else one for one in items]
+
+
+def _inner(shape: Shape | None, key: str) -> Shape | None:
+    if shape is None:
+        return None
+    return shape.items if shape.form == "map" else shape.fields.get(key)
+
+
+def _object(value: Any) -> Json:
+    if not isinstance(value, dict):
+        raise bad_request("error decoding patch: the patch must be a JSON object")
+    return value
+
+
+class _TestFailed(ValueError):
+    """A `test` operation that does not hold."""
+
+
+def _operated(document: Any, operation: Json) -> Any:
+    path = operation["path"]
+    match operation["op"]:
+        case "add":
+            return _added(document, path, copy.deepcopy(operation["value"]))
+        case "remove":
+            return _removed(document, path)
+        case "replace":
+            _found(document, path)
+            return _added(_removed(document, path) if path else None, path, copy.deepcopy(operation["value"]))
+        case "move":
+            value = _found(document, operation["from"])
+            return _added(_removed(document, operation["from"]), path, value)
+        case "copy":
+            return _added(document, path, copy.deepcopy(_found(document, operation["from"])))
+        case "test":
+            if _found_or_none(document, path) != operation.get("value"):
+                raise _TestFailed(f"testing value {path} failed")
+            return document
+        case unknown:
+            raise ValueError(unknown)
+
+
+def _json_patch_fault(operation: Any, path: Any) -> str:
+    name = operation.get("op") if isinstance(operation, dict) else operation
+    return f"{name} operation does not apply: doc is missing path: {path}: missing value"
+
+
+def _steps(path: str) -> list[str]:
+    if path and not path.startswith("/"):
+        raise ValueError(path)
+    return [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
+
+
+def _found(document: Any, path: str) -> Any:
+    for step in _steps(path):
+        document = document[int(step)] if isinstance(document, list) else document[step]
+    return document
+
+
+def _found_or_none(document: Any, path: str) -> Any:
+    try:
+        return _found(document, path)
+    except (KeyError, IndexError):
+        return None
+
+
+def _added(document: Any, path: str, value: Any) -> Any:
+    steps = _steps(path)
+    if not steps:
+        return value
+    parent = _found(document, path.rpartition("/")[0])
+    if isinstance(parent, list):
+        at = len(parent) if steps[-1] == "-" else int(steps[-1])
+        if not 0 <= at <= len(parent):
+            raise IndexError(at)
+        parent.insert(at, value)
+    else:
+        parent[steps[-1]] = value
+    return document
+
+
+def _removed(document: Any, path: str) -> Any:
+    parent, last = _found(document, path.rpartition("/")[0]), _steps(path)[-1]
+    del parent[int(last) if isinstance(parent, list) else last]
+    return document

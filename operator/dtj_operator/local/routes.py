@@ -1,0 +1,126 @@
+"""Which request a URL means, and the documents that belong to no resource: health, version, discovery, OpenAPI."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiohttp import web
+
+from dtj_operator.local import discovery
+from dtj_operator.local.failures import ApiFailure, method_not_allowed, no_such_path
+from dtj_operator.local.state import Request
+
+if TYPE_CHECKING:
+    from dtj_operator.local.api import Api
+
+Json = dict[str, Any]
+
+HEALTH = frozenset({"/healthz", "/readyz", "/livez"})
+_NOT_OFFERED = frozenset({"exec", "attach", "portforward"})
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+
+
+class Document(msgspec.Struct, frozen=True):
+    raw: bytes
+    content_type: str = "application/json"
+
+    def response(self) -> web.Response:
+        return web.Response(body=self.raw, headers={"Content-Type": self.content_type})
+
+
+def document(api: "Api", path: str, accept: str) -> Document | None:
+    """The answer to a URL that names no resource; None for all others, KeyError never."""
+    kinds = api.state.kinds
+    parts = [part for part in path.split("/") if part]
+    match parts:
+        case ["healthz" | "readyz" | "livez", *_]:
+            return Document(b"ok", "text/plain; charset=utf-8")
+        case ["version"]:
+            return _document(discovery.VERSION)
+        case ["api" | "apis" as root]:
+            if discovery.AGGREGATED in accept:
+                found = discovery.aggregated(kinds, core=root == "api")
+                return Document(
+                    msgspec.json.encode(found),
+                    f"application/json;g={discovery.AGGREGATED};v=v2;as=APIGroupDiscoveryList",
+                )
+            return _document(discovery.core_versions() if root == "api" else discovery.group_list(kinds))
+        case ["api", version]:
+            return _found(lambda: discovery.resource_list(kinds, "", version))
+        case ["apis", group]:
+            return _found(lambda: discovery.group(kinds, group))
+        case ["apis", group, version]:
+            return _found(lambda: discovery.resource_list(kinds, group, version))
+        case _:
+            return None
+
+
+def target(api: "Api", method: str, path: str, params: Mapping[str, str]) -> Request:
+    """The request without its body. 404 for what is not served, 405 for a verb the resource does not have."""
+    parts = [part for part in path.split("/") if part]
+    match parts:
+        case ["api", version, *rest]:
+            api_version = version
+        case ["apis", group, version, *rest]:
+            api_version = f"{group}/{version}"
+        case _:
+            raise no_such_path()
+    namespace = ""
+    if rest[:1] == ["namespaces"] and len(rest) >= 3 and rest[2] not in ("status", "finalize"):
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource = (*rest, "", "", "")[:3]
+    if len(rest) > 3:
+        raise no_such_path()
+    kind = api.kind(api_version, plural)
+    if subresource and subresource not in kind.subresources:
+        raise no_such_path()
+    if subresource in _NOT_OFFERED:
+        raise _not_offered(subresource)
+    verb = _verb(method, name, params)
+    if kind.namespaced and not namespace and verb not in ("list", "watch"):
+        raise no_such_path()
+    if not subresource and verb not in kind.verbs:
+        raise method_not_allowed(verb, kind.resource)
+    if not name and verb == "watch" and (fixed := _single_name(params)):
+        name = fixed
+    return Request(
+        verb=verb, kind=kind, namespace=namespace if kind.namespaced else "", name=name, subresource=subresource,
+        params=dict(params),
+    )  # fmt: skip
+
+
+def _verb(method: str, name: str, params: Mapping[str, str]) -> str:
+    if method in ("GET", "HEAD"):
+        if params.get("watch", "").lower() in ("1", "true"):
+            return "watch"
+        return "get" if name else "list"
+    if method == "DELETE":
+        return "delete" if name else "deletecollection"
+    if method not in _VERBS:
+        raise ApiFailure(
+            405, "MethodNotAllowed", f"the server does not allow this method on the requested resource: {method}"
+        )
+    return _VERBS[method]
+
+
+def _single_name(params: Mapping[str, str]) -> str:
+    selector = params.get("fieldSelector", "")
+    return (
+        selector.removeprefix("metadata.name=") if selector.startswith("metadata.name=") and "," not in selector else ""
+    )
+
+
+def _not_offered(subresource: str) -> ApiFailure:
+    told = f"the embedded cluster runs containers as local processes and does not offer {subresource}"
+    return ApiFailure(501, "NotImplemented", f"{told}; attach a debugger to the process, or use a real cluster")
+
+
+def _document(content: Json) -> Document:
+    return Document(msgspec.json.encode(content))
+
+
+def _found(build: Any) -> Document:
+    try:
+        return _document(build())
+    except KeyError:
+        raise no_such_path() from None

@@ -1,0 +1,122 @@
+"""Label and field selectors: parsing with kube-apiserver's errors, and matching. What an object's selectable fields are is `kinds.py`'s."""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from dtj_operator.local.failures import ApiFailure, bad_request
+
+_SET = re.compile(r"^\s*(?P<key>[^\s,!=()]+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)\s*$")
+_EQUALITY = re.compile(r"^\s*(?P<key>[^\s,!=()<>]+)\s*(?P<operator>==|=|!=|>|<)\s*(?P<value>[^\s,!=()]*)\s*$")
+_PRESENCE = re.compile(r"^\s*(?P<absent>!?)\s*(?P<key>[^\s,!=()]+)\s*$")
+
+
+class Requirement(msgspec.Struct, frozen=True):
+    key: str
+    operator: str
+    values: frozenset[str]
+
+    def holds(self, pairs: Mapping[str, str]) -> bool:
+        value = pairs.get(self.key)
+        match self.operator:
+            case "in":
+                return value is not None and value in self.values
+            case "notin":
+                return value is None or value not in self.values
+            case "exists":
+                return value is not None
+            case "absent":
+                return value is None
+            case _:
+                return value is not None and _compares(value, self.operator, next(iter(self.values)))
+
+
+class Selector(msgspec.Struct, frozen=True):
+    """What a list or watch asks for: every requirement holds."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:
+        return all(one.holds(labels) for one in self.labels) and all(one.holds(fields) for one in self.fields)
+
+
+def parse_labels(text: str) -> tuple[Requirement, ...]:
+    """The requirements of a `labelSelector` parameter; 400 when it cannot be read."""
+    return tuple(_label_requirement(part, text) for part in _split(text) if part.strip())
+
+
+def parse_fields(text: str, known: Mapping[str, str] | frozenset[str], resource: str) -> tuple[Requirement, ...]:
+    """The requirements of a `fieldSelector` parameter; 400 for a field the kind cannot be selected by."""
+    found = []
+    for part in text.split(","):
+        if not part.strip():
+            continue
+        key, operator, value = _field_terms(part)
+        if key not in known:
+            raise bad_request(
+                f'Unable to find {resource} that match label selector "", field selector "{text}": '
+                f"field label not supported: {key}"
+            )
+        found.append(Requirement(key, "notin" if operator == "!=" else "in", frozenset([value])))
+    return tuple(found)
+
+
+def of_label_selector(selector: Mapping[str, object] | None) -> tuple[Requirement, ...] | None:
+    """A `LabelSelector` object's requirements; None where it is absent and so selects nothing."""
+    if selector is None:
+        return None
+    match_labels = selector.get("matchLabels") or {}
+    expressions = selector.get("matchExpressions") or []
+    assert isinstance(match_labels, dict) and isinstance(expressions, list)
+    operators = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}
+    found = [Requirement(key, "in", frozenset([value])) for key, value in match_labels.items()]
+    for one in expressions:
+        found.append(Requirement(one["key"], operators[one["operator"]], frozenset(one.get("values") or [])))
+    return tuple(found)
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, current = [], 0, ""
+    for character in text:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append(current)
+            current = ""
+        else:
+            current += character
+    return [*parts, current]
+
+
+def _label_requirement(part: str, whole: str) -> Requirement:
+    if found := _SET.match(part):
+        values = frozenset(value.strip() for value in found["values"].split(","))
+        return Requirement(found["key"], found["operator"], values)
+    if found := _EQUALITY.match(part):
+        operator = {"=": "in", "==": "in", "!=": "notin"}.get(found["operator"], found["operator"])
+        return Requirement(found["key"], operator, frozenset([found["value"]]))
+    if found := _PRESENCE.match(part):
+        return Requirement(found["key"], "absent" if found["absent"] else "exists", frozenset())
+    raise _unreadable(whole)
+
+
+def _unreadable(text: str) -> ApiFailure:
+    return bad_request(
+        f'unable to parse requirement: found {text!r}, expected: a key, "in", "notin", "=", "==", "!=", ">" or "<"'
+    )
+
+
+def _field_terms(part: str) -> tuple[str, str, str]:
+    for operator in ("!=", "==", "="):
+        key, found, value = part.partition(operator)
+        if found:
+            return key.strip(), operator, value.strip()
+    raise bad_request(f"invalid field selector: {part!r}; can't understand {part!r}")
+
+
+def _compares(value: str, operator: str, bound: str) -> bool:
+    try:
+        return int(value) > int(bound) if operator == ">" else int(value) < int(bound)
+    except ValueError:
+        return False

@@ -1,0 +1,121 @@
+"""A request's body read as its type: unknown fields told and dropped, wrong types refused, quantities in canonical form. Never changes its input."""
+
+from typing import Any
+
+from dtj_operator.local import quantity
+from dtj_operator.local.types.shape import Shape
+
+Json = dict[str, Any]
+
+_ACCEPTS: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "int-or-string": (int, str),
+    "quantity": (str, int, float),
+    "object": (dict,),
+    "map": (dict,),
+    "list": (list,),
+}
+_GO_TYPES = {"string": "string", "integer": "int32", "number": "float64", "boolean": "bool", "map": "map[string]string"}
+
+
+class Undecodable(Exception):
+    """The body has a value of a type that the field cannot hold; built-in kinds only."""
+
+
+class Decoder:
+    """Reads one body. `unknown` collects the paths of what the type does not have.
+
+    A built-in type drops nulls and empty lists and maps, as Go's `omitempty` does; a custom one keeps them for its schema to
+    judge, and leaves wrong types to validation.
+    """
+
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+
+    def read(self, shape: Shape, value: Any, path: str = "", owner: str = "") -> Any:
+        form = shape.form
+        if form == "any":
+            return value
+        if not _fits(form, value):
+            if shape.custom:
+                return value
+            raise Undecodable(_mismatch(shape, value, path, owner))
+        match form:
+            case "object":
+                return self._object(shape, value, path)
+            case "map":
+                items = shape.items
+                assert items is not None
+                return {key: self.read(items, one, f"{path}[{key}]", owner) for key, one in value.items()}
+            case "list":
+                return self._list(shape, value, path, owner)
+            case "quantity":
+                return _quantity(value)
+            case _:
+                return value
+
+    def _object(self, shape: Shape, value: Json, path: str) -> Json:
+        read: Json = {}
+        fields = shape.fields
+        for key, one in value.items():
+            field = fields.get(key)
+            inner_path = f"{path}.{key}" if path else key
+            if field is None:
+                if shape.preserves:
+                    read[key] = one
+                else:
+                    self.unknown.append(inner_path)
+                continue
+            if one is None and not field.custom:
+                if field.form == "any":
+                    read[key] = one
+                continue
+            decoded = self.read(field, one, inner_path, shape.name)
+            if decoded or field.custom or field.form not in ("list", "map"):
+                read[key] = decoded
+        return read
+
+    def _list(self, shape: Shape, value: list[Any], path: str, owner: str) -> list[Any]:
+        items = shape.items
+        assert items is not None
+        if items.form == "string":
+            for index, one in enumerate(value):
+                if not isinstance(one, str) and not items.custom:
+                    raise Undecodable(_mismatch(items, one, f"{path}[{index}]", owner))
+            return value
+        return [self.read(items, one, f"{path}[{index}]", owner) for index, one in enumerate(value)]
+
+
+def _fits(form: str, value: Any) -> bool:
+    accepted = _ACCEPTS[form]
+    return isinstance(value, accepted) and (bool in accepted or not isinstance(value, bool))
+
+
+def _quantity(value: str | int | float) -> str:
+    try:
+        return quantity.canonical(str(value))
+    except ValueError as wrong:
+        raise Undecodable(str(wrong)) from None
+
+
+def _mismatch(shape: Shape, value: Any, path: str, owner: str) -> str:
+    """As Go's decoder says it: the struct, the path without indexes, and the Go type."""
+    given = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object", type(None): "null"}[type(value)]
+    if shape.form == "quantity":
+        return f"quantities must match the regular expression '{quantity.PATTERN}'"
+    wanted = _GO_TYPES.get(shape.form) or _go_class(shape)
+    plain = ".".join(part.partition("[")[0] for part in path.split("."))
+    where = f"Go struct field {_go_name(owner)}.{plain}" if owner else "Go value"
+    return f"json: cannot unmarshal {given} into {where} of type {wanted}"
+
+
+def _go_class(shape: Shape) -> str:
+    name = f"v1.{_go_name(shape.name)}" if shape.name.startswith("V1") else shape.name.replace("str", "string")
+    return f"[]{name}" if shape.form == "list" else name
+
+
+def _go_name(name: str) -> str:
+    return name.removeprefix("Core").removeprefix("Events").removeprefix("V1")

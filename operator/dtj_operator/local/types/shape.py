@@ -1,0 +1,137 @@
+"""One view of a type for decoding, patching and applying, whether it is built in or comes from a custom resource's schema."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Literal
+
+from dtj_operator.local.types import merging, models
+from dtj_operator.local.types.merging import ListRule
+
+Json = dict[str, Any]
+Form = Literal["object", "map", "list", "string", "integer", "number", "boolean", "quantity", "int-or-string", "any"]
+
+_SCALARS: dict[str, Form] = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "datetime": "string",
+    "quantity": "quantity",
+    "int-or-string": "int-or-string",
+    "object": "any",
+}
+_ATOMIC = ListRule()
+
+
+class Shape:
+    """`fields` are known only to objects, `items` to lists and maps. Built-in types refer to each other in circles, so both are made when asked for."""
+
+    def __init__(
+        self,
+        form: Form,
+        *,
+        name: str = "",
+        fields: Callable[[], dict[str, "Shape"]] = dict,
+        items: Callable[[], "Shape | None"] = lambda: None,
+        rule: ListRule = _ATOMIC,
+        atomic: bool = False,
+        preserves: bool = False,
+        custom: bool = False,
+    ) -> None:
+        self.form = form
+        self.name = name
+        self.rule = rule
+        self.atomic = atomic
+        self.preserves = preserves
+        self.custom = custom
+        self._fields = fields
+        self._items = items
+
+    @functools.cached_property
+    def fields(self) -> dict[str, "Shape"]:
+        return self._fields()
+
+    @functools.cached_property
+    def items(self) -> "Shape | None":
+        return self._items()
+
+
+@functools.cache
+def built_in_shape(name: str) -> Shape:
+    """The shape of a built-in type by the client's class name."""
+
+    def fields() -> dict[str, Shape]:
+        return {one.name: _field_shape(name, one) for one in models.definition(name).fields}
+
+    return Shape("object", name=name, fields=fields, atomic=name in merging.ATOMIC_OBJECTS)
+
+
+def custom_shape(schema: Json, *, root: bool = False) -> Shape:
+    """The shape of a structural schema. A root, like an embedded resource, knows its type header and metadata."""
+    keeps = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    if schema.get("x-kubernetes-int-or-string"):
+        return Shape("int-or-string", custom=True)
+    match schema.get("type"):
+        case "object" if isinstance(schema.get("additionalProperties"), dict):
+            inner = schema["additionalProperties"]
+            return Shape("map", items=lambda: custom_shape(inner), atomic=_is_atomic(schema), custom=True)
+        case "object":
+            return Shape(
+                "object",
+                fields=lambda: _custom_fields(schema, root or bool(schema.get("x-kubernetes-embedded-resource"))),
+                atomic=_is_atomic(schema),
+                preserves=keeps,
+                custom=True,
+            )
+        case "array":
+            inner = schema.get("items") or {}
+            return Shape("list", items=lambda: custom_shape(inner), rule=_custom_rule(schema), custom=True)
+        case "string" | "integer" | "number" | "boolean" as form:
+            return Shape(form, custom=True)
+        case _:
+            return Shape("any", preserves=True, custom=True)
+
+
+def _field_shape(owner: str, field: models.Field) -> Shape:
+    path = f"{owner}.{field.name}"
+    notation = field.type
+    if notation.startswith("List["):
+        inner = notation.removeprefix("List[").removesuffix("]")
+        rule = merging.RULES.get(path, _ATOMIC)
+        return Shape("list", name=inner, items=lambda: _plain_shape(inner), rule=rule)
+    if notation.startswith("Dict["):
+        inner = notation.removeprefix("Dict[str, ").removesuffix("]")
+        return Shape("map", name=inner, items=lambda: _plain_shape(inner), atomic=path in merging.ATOMIC_FIELDS)
+    if path == "V1ObjectMeta.managedFields":
+        return Shape("any", preserves=True)
+    return _plain_shape(notation)
+
+
+def _plain_shape(notation: str) -> Shape:
+    if notation.startswith("List["):
+        inner = notation.removeprefix("List[").removesuffix("]")
+        return Shape("list", name=inner, items=lambda: _plain_shape(inner))
+    form = _SCALARS.get(notation)
+    return built_in_shape(notation) if form is None else Shape(form, preserves=form == "any")
+
+
+def _custom_fields(schema: Json, with_header: bool) -> dict[str, Shape]:
+    fields = {name: custom_shape(inner) for name, inner in (schema.get("properties") or {}).items()}
+    if with_header:
+        fields |= {"apiVersion": Shape("string"), "kind": Shape("string"), "metadata": built_in_shape("V1ObjectMeta")}
+    return fields
+
+
+def _custom_rule(schema: Json) -> ListRule:
+    match schema.get("x-kubernetes-list-type"):
+        case "map":
+            keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+            return ListRule(keys=keys, merge_key=keys[0] if keys else "")
+        case "set":
+            return merging.SET
+        case _:
+            return _ATOMIC
+
+
+def _is_atomic(schema: Json) -> bool:
+    return schema.get("x-kubernetes-map-type") == "atomic"
