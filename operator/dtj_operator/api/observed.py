@@ -1,12 +1,12 @@
-"""What the operator sees: slim records of pods and nodes parsed from API objects, and the Situation that every decision reads."""
+"""What the operator sees: slim records of pods and nodes, and the Situation that every decision reads."""
 
 from typing import Any, Literal
 
-from dtj_worker.contract import Task, TrainingStatus, Verdict
 from msgspec import Struct
 
 from dtj_operator.api.spec import JobSpec
 from dtj_operator.api.status import JobStatus, Time
+from dtj_worker.contract import Task, TrainingStatus, Verdict
 
 
 class JobKey(Struct, frozen=True, order=True):
@@ -28,12 +28,12 @@ class ContainerEnd(Struct, frozen=True):
 
 
 PodStage = Literal["Gated", "Unbound", "Bound", "Running", "Succeeded", "Failed"]
-"""Gated: scheduling gates left. Unbound: no node yet. Bound: a node, and not all containers started. Running: all started. Succeeded, Failed: the
-trainer container ended 0, or otherwise, or the pod's phase says so; sidecars never matter."""
+"""Gated: scheduling gates left. Unbound: no node yet. Bound: a node, and not all containers started. Running: all started.
+Succeeded, Failed: the trainer container ended 0, or otherwise, or the pod's phase says so; sidecars never matter."""
 
 
 class PodView(Struct, frozen=True):
-    """One pod of a job. `task` and `round` come from its labels; `disrupted_by` is the reason of a disruption condition or eviction."""
+    """One pod of a job. `task` and `round` come from its labels; `disrupted_by` is why it was disrupted or evicted."""
 
     name: str
     uid: str
@@ -90,7 +90,7 @@ class GroupView(Struct, frozen=True):
 
 
 class ProbeResult(Struct, frozen=True):
-    """The API server's answer to a dry-run create of a role's pod: the object with all defaults, or why it was refused."""
+    """The API server's answer to a dry-run create of a role's pod: the object with its defaults, or a refusal."""
 
     code: int
     message: str = ""
@@ -151,8 +151,9 @@ class Facts(Struct, frozen=True):
 class Situation(Struct, frozen=True):
     """Everything a decision about one job may depend on, but the time.
 
-    `spec` is None only while the object can't be parsed at all (the CRD's schema rules that out where it is installed); `faults` are the
-    faults of the manifest that Python found. `pods` are all pods that carry the job's label and its UID as owner, terminating ones included.
+    `spec` is None only while the object can't be parsed at all (the CRD's schema rules that out where it is installed);
+    `faults` are the faults of the manifest that Python found. `pods` are all pods that carry the job's label and its UID
+    as owner, terminating ones included.
     """
 
     key: JobKey

@@ -1,4 +1,4 @@
-"""Why a condition of a job has its status: every reason once, with what it says to a person. Which one holds is decided in `decide/`."""
+"""Why a condition has its status: every reason once, with what it tells. Which one holds is decided in `decide/`."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -63,8 +63,8 @@ REASONS: Final[Mapping[ConditionType, Mapping[Reason, str]]] = MappingProxyType(
     {
         "Accepted": {
             "Accepted": "True: the manifest has no fault.",
-            "Invalid": "False: the manifest has faults; the message lists them all with their field paths. An edit fixes it.",
-            "InvalidEdit": "False: an edit of a started job has faults; the running attempt goes on, and none starts until it is fixed.",
+            "Invalid": "False: the manifest has faults; the message names each with its field path. An edit fixes it.",
+            "InvalidEdit": "False: an edit of a started job has faults; no new attempt starts until it is fixed.",
             "TemplateRefused": "False: the API server refused a pod of this template, in its own words.",
             "WaitingForPredecessor": "False: an object of an earlier job of this name is still being deleted.",
             "NameTaken": "False: an object of someone else has a name this job needs; it is never adopted or deleted.",
@@ -75,7 +75,7 @@ REASONS: Final[Mapping[ConditionType, Mapping[Reason, str]]] = MappingProxyType(
             "Waiting": "False: the gang waits for room; the message says what is missing. It holds nothing meanwhile.",
             "CannotFit": "False: no node of this cluster could ever hold one of the pods.",
             "QuotaExceeded": "False: the namespace's quota has no room for the gang; tried again by itself.",
-            "Missed": "False: not all pods got a node in time; all were taken back, and the gang is queued again, uncounted.",
+            "Missed": "False: not all pods got a node in time; all were taken back, and the gang waits again.",
             "GroupRefused": "False: the API server refused the gang's group object, in its own words.",
             "SchedulerUnavailable": "False: the gang scheduler that the job asks for is not installed.",
             "Forbidden": "False: the operator may not create one of the job's objects, in the API server's words.",
@@ -130,8 +130,8 @@ REASONS: Final[Mapping[ConditionType, Mapping[Reason, str]]] = MappingProxyType(
             "FailedByRule": "True: a rule of recovery.rules says so.",
             "EvaluatorFailed": "True: the evaluator, which the job requires, did not succeed.",
             "DeadlineExceeded": "True: activeDeadlineSeconds are over.",
-            "NothingToRestore": "True: there was progress, no readable checkpoint is left, and a restart from zero is not allowed.",
+            "NothingToRestore": "True: no readable checkpoint is left, and recovery.allowRestartFromZero is false.",
         },
     }
 )
-"""Condition type → reason → what it says: the condition's status, then the meaning. The docs page of reasons is made of it."""
+"""Condition type → reason → what it tells: the condition's status, then the meaning. docs/reasons.md is made of it."""

@@ -1,190 +1,234 @@
-"""What a user writes: every field of `spec` once, with its type, bound, default, description and CEL rule. `crd.py` makes the CRD of it."""
+"""What a user writes: every field of `spec` once, with type, bound, default, description. `crd.py` makes the CRD of it.
 
-from typing import Annotated, Any, Literal
+How the job is run stands in `policies.py`, rules between fields in `rules.py`; `faults.py` checks what no schema sees.
+"""
 
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from dtj_operator.api import names
+from dtj_operator.api import rules as cel
+from dtj_operator.api.fields import (
+    DictTemplate,
+    Fields,
+    Label,
+    Name,
+    Path,
+    Positive,
+    PositiveSeconds,
+    Replicas,
+    Seconds,
+    about,
+)
+from dtj_operator.api.policies import Communication, Disruption, Gang, Network, Preflight, Recovery
+from dtj_worker.contract import Keras
 from dtj_worker.contract import Strategy as ResolvedStrategy
-from msgspec import Meta, Struct, field
-
-DictTemplate = Annotated[
-    dict[str, Any], Meta(extra_json_schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True})
-]
-"""A Kubernetes object of another kind, passed through; checked by a server-side dry run, not by our schema."""
 
 Strategy = Literal["Auto"] | ResolvedStrategy
-Seconds = Annotated[int, Meta(ge=0, le=31_536_000)]
-PositiveSeconds = Annotated[int, Meta(ge=1, le=31_536_000)]
-Port = Annotated[int, Meta(ge=1, le=65535)]
-Path = Annotated[str, Meta(min_length=1, max_length=1024)]
-Pattern = Annotated[str, Meta(min_length=1, max_length=256)]
-Name = Annotated[str, Meta(min_length=1, max_length=253)]
+Request = Annotated[str, Meta(max_length=256)]
 
 
-def rules(*pairs: tuple[str, str]) -> Meta:
-    """CEL rules of a field, each an expression and the message for people when it is false."""
-    return Meta(extra_json_schema={"x-kubernetes-validations": [{"rule": r, "message": m} for r, m in pairs]})
+class WorkerRole(Fields, frozen=True):
+    replicas: Annotated[Replicas, about("How many workers train.")]
+    template: Annotated[DictTemplate | None, about("Pod template of the workers, laid over spec.template.")] = None
 
 
-class Fields(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Base of every record of the spec: camelCase in YAML, snake_case in Python."""
+class ChiefRole(Fields, frozen=True):
+    replicas: Annotated[int, Meta(ge=1, le=1), about("A job has one chief at most.")] = 1
+    template: Annotated[DictTemplate | None, about("Pod template of the chief, laid over spec.template.")] = None
 
 
-class WorkerRole(Fields):
-    replicas: Annotated[int, Meta(ge=1, le=512, description="How many workers train.")]
-    template: Annotated[DictTemplate | None, Meta(description="Pod template laid over spec.template for the workers.")] = None
+class ParameterServerRole(Fields, frozen=True):
+    replicas: Annotated[Replicas, about("How many parameter servers share the variables.")] = 1
+    template: Annotated[DictTemplate | None, about("Pod template of the servers, laid over spec.template.")] = None
 
 
-class ChiefRole(Fields):
-    replicas: Annotated[int, Meta(ge=1, le=1, description="A job has one chief at the most.")] = 1
-    template: Annotated[DictTemplate | None, Meta(description="Pod template laid over spec.template for the chief.")] = None
+class EvaluatorRole(Fields, frozen=True):
+    replicas: Annotated[int, Meta(ge=1, le=1), about("A job has one evaluator at most.")] = 1
+    template: Annotated[DictTemplate | None, about("Pod template of the evaluator, laid over spec.template.")] = None
+    required: Annotated[bool, about("Whether its failure fails the job.")] = False
+    finish_seconds: Annotated[
+        Seconds, about("How long after the chief's success the evaluator may go on before it is stopped.")
+    ] = 600
 
 
-class ParameterServerRole(Fields):
-    replicas: Annotated[int, Meta(ge=1, le=512, description="How many parameter servers hold the variables.")] = 1
-    template: Annotated[DictTemplate | None, Meta(description="Pod template laid over spec.template for the parameter servers.")] = None
+class Roles(Fields, frozen=True):
+    worker: Annotated[WorkerRole, about("The tasks that train. Without a chief, worker 0 is the chief.")]
+    chief: Annotated[
+        ChiefRole | None,
+        about("One task that leads: it decides success, saves checkpoints, and runs ParameterServer's coordinator."),
+    ] = None
+    ps: Annotated[ParameterServerRole | None, about("Parameter servers; for strategy ParameterServer only.")] = None
+    evaluator: Annotated[
+        EvaluatorRole | None,
+        about("One task that evaluates checkpoints beside the training. It is no member of the gang."),
+    ] = None
 
 
-class EvaluatorRole(Fields):
-    replicas: Annotated[int, Meta(ge=1, le=1, description="A job has one evaluator at the most.")] = 1
-    template: Annotated[DictTemplate | None, Meta(description="Pod template laid over spec.template for the evaluator.")] = None
-    required: Annotated[bool, Meta(description="Whether its failure fails the job.")] = False
-    finish_seconds: Annotated[Seconds, Meta(description="How long after the chief's success it may still run.")] = 600
+class Program(Fields, frozen=True):
+    config_map: Annotated[
+        Name, about("ConfigMap of the job's namespace whose keys are mounted as files; the trainer works beside them.")
+    ]
 
 
-class Roles(Fields):
-    worker: WorkerRole
-    chief: ChiefRole | None = None
-    ps: ParameterServerRole | None = None
-    evaluator: EvaluatorRole | None = None
+class Batch(Fields, frozen=True):
+    per_replica: Annotated[Positive | None, about("Examples per replica and step.")] = None
+    global_size: Annotated[
+        Positive | None, about("Examples per step over all replicas; the replicas must divide it.")
+    ] = field(default=None, name="global")
+    allow_change: Annotated[bool, about("Whether a resumed run may have another batch size.")] = False
 
 
-class Program(Fields):
-    config_map: Annotated[Name, Meta(description="ConfigMap whose keys are mounted as files into the trainer's working directory.")]
-
-
-class Batch(Fields):
-    per_replica: Annotated[int | None, Meta(description="Examples per replica and step.")] = None
-    global_size: Annotated[int | None, Meta(description="Examples per step over all replicas.")] = field(default=None, name="global")
-    allow_change: Annotated[bool, Meta(description="Whether a resumed run may have another batch size.")] = False
-
-
-class Checkpoint(Fields):
-    persistent_volume_claim: Annotated[Name | None, Meta(description="An existing claim.")] = None
-    volume_claim_template: Annotated[DictTemplate | None, Meta(description="A claim to make: metadata and spec.")] = None
-    volume: Annotated[DictTemplate | None, Meta(description="Any volume source, as in a pod's volumes, without its name.")] = None
-    uri: Annotated[Path | None, Meta(description="An object store folder, gs://bucket/path.")] = None
-    directory: Annotated[str, Meta(pattern="^/", max_length=512, description="Where the volume is mounted.")] = "/checkpoints"
+class Checkpoint(Fields, frozen=True):
+    persistent_volume_claim: Annotated[Name | None, about("Name of an existing claim.")] = None
+    volume_claim_template: Annotated[
+        DictTemplate | None, about("A claim to make for the job, called <job>-checkpoints: metadata and spec.")
+    ] = None
+    volume: Annotated[
+        DictTemplate | None, about("Any other volume source, as under a pod's volumes but without its name.")
+    ] = None
+    uri: Annotated[
+        Path | None,
+        about("A folder of an object store, gs://bucket/path."),
+        cel.rules(
+            cel.Rule(
+                "!self.startsWith('s3://')",
+                "TensorFlow has no S3 file system; mount the bucket with a CSI driver, and name its claim in "
+                "persistentVolumeClaim or its source in volume",
+            ),
+            cel.Rule(
+                "self.startsWith('s3://') || self.matches('^gs://[a-z0-9][-_.a-z0-9]+(/.*)?$')",
+                "write gs://bucket/path; for other storage name a claim or a volume",
+            ),
+        ),
+    ] = None
+    directory: Annotated[
+        str,
+        Meta(min_length=1, max_length=512),
+        about("Where the volume is mounted. The job's own folder is <directory>/<namespace>/<job>."),
+        cel.rules(
+            cel.Rule(
+                "self.matches('^(/[^/:]+)+$') && !self.matches('/[.][.]?(/|$)')",
+                "write an absolute path below /, such as /checkpoints, without a colon, '..' or a slash at its end",
+            )
+        ),
+    ] = "/checkpoints"
     every: Annotated[
-        int | Literal["epoch"], Meta(description="Save after each epoch, or after this many steps.")
+        int | Literal["epoch"],
+        about('When to save: "epoch", after each epoch, or a number of steps.'),
+        cel.rules(
+            cel.Rule(
+                "type(self) == string ? self == 'epoch' : self >= 1", "write epoch, or a number of steps of 1 or more"
+            )
+        ),
     ] = "epoch"
-    keep: Annotated[int, Meta(ge=1, le=100, description="How many checkpoints of an attempt stay.")] = 2
+    keep: Annotated[int, Meta(ge=1, le=100), about("How many checkpoints of an attempt are kept.")] = 2
     on_existing: Annotated[
         Literal["Auto", "Resume", "StartFresh", "Fail"],
-        Meta(description="What to do with checkpoints of an earlier job of this name. Auto: resume an unfinished run, refuse a finished one."),
+        about(
+            "What to do when an earlier job of this name left checkpoints. Auto resumes an unfinished run and refuses "
+            "a finished one."
+        ),
     ] = "Auto"
-    resume_from: Annotated[Path | None, Meta(description="A checkpoint or job folder to start from.")] = None
+    resume_from: Annotated[
+        Path | None,
+        about("A checkpoint, or the folder of another job, whose newest checkpoint the first attempt starts from."),
+        cel.rules(
+            cel.Rule("self.startsWith('/') || self.startsWith('gs://')", "write an absolute path, or gs://bucket/path")
+        ),
+    ] = None
     access: Annotated[
-        Literal["Auto", "Chief", "Shared"], Meta(description="Who mounts the volume. Auto: Chief for ReadWriteOnce claims, else Shared.")
+        Literal["Auto", "Chief", "Shared"],
+        about(
+            "Who mounts the volume. Chief: the chief alone (with ParameterServer the servers too). Auto: Chief for "
+            "ReadWriteOnce claims, else Shared."
+        ),
     ] = "Auto"
-    reclaim: Annotated[Literal["Retain", "Delete"], Meta(description="What happens to a claim made from a template when the job is deleted.")] = (
-        "Retain"
+    reclaim: Annotated[
+        Literal["Retain", "Delete"],
+        about("What becomes of a claim made from volumeClaimTemplate when the job is deleted."),
+    ] = "Retain"
+
+
+class JobSpec(Fields, frozen=True):
+    """What to train, with what, and how to come back from failures."""
+
+    roles: Annotated[Roles, about("The tasks of the job.")]
+    strategy: Annotated[
+        Strategy,
+        about(
+            "The tf.distribute strategy. Auto takes the smallest topology that works, and says why. None, OneDevice, "
+            "Mirrored, CentralStorage and TPU run on one host."
+        ),
+    ] = "Auto"
+    keras: Annotated[
+        Keras, about("Which Keras the program gets: Keras3, Legacy (tf_keras), or what the strategy needs.")
+    ] = "Auto"
+    template: Annotated[
+        DictTemplate | None, about("The pod that all roles share, as in a Deployment: metadata and spec.")
+    ] = None
+    trainer_container: Annotated[
+        Label | None,
+        about('The container that trains and decides success. Absent: the one named "trainer", else the first.'),
+    ] = None
+    program: Annotated[
+        Program | None, about("Scripts from a ConfigMap, so that a small experiment needs no image.")
+    ] = None
+    supervisor: Annotated[
+        Literal["Auto", "Inject", "None"],
+        about(
+            "How the supervisor gets into the trainer. Auto injects it where the template sets a command; without one "
+            "the image's entry point is taken to be dtj-worker."
+        ),
+    ] = "Auto"
+    batch: Annotated[
+        Batch | None, about("The batch size, checked against what the program does."), cel.rules(*cel.BATCH)
+    ] = None
+    checkpoint: Annotated[
+        Checkpoint | None,
+        about("Where and when to save. Without it a restart begins from zero."),
+        cel.rules(*cel.CHECKPOINT),
+    ] = None
+    recovery: Annotated[Recovery, about("When to restart, and when to give up.")] = field(default_factory=Recovery)
+    gang: Annotated[Gang, about("How all required pods get their places together.")] = field(default_factory=Gang)
+    communication: Annotated[Communication, about("How the tasks talk.")] = field(default_factory=Communication)
+    preflight: Annotated[Preflight, about("What is tried before the program starts.")] = field(
+        default_factory=Preflight
     )
-
-
-class FailureRule(Fields):
-    action: Literal["Restart", "RestartUncounted", "Fail", "Ignore"]
-    roles: list[Literal["chief", "worker", "ps", "evaluator"]] = []
-    exit_codes: list[int] = []
-    reasons: list[str] = []
-    message_pattern: Annotated[Pattern | None, Meta(description="google-re2 pattern searched in the failure's message.")] = None
-
-
-class Backoff(Fields):
-    initial_seconds: PositiveSeconds = 5
-    max_seconds: PositiveSeconds = 300
-
-
-class Recovery(Fields):
-    mode: Annotated[Literal["Auto", "InPlace", "Recreate"], Meta(description="InPlace restarts programs inside their pods.")] = "Auto"
-    max_restarts: Annotated[int, Meta(ge=0, description="Failures since the last progress before the job fails. Progress is a newer verified checkpoint.")] = 10
-    max_restarts_total: Annotated[int | None, Meta(description="Upper bound of restarts after failures for the whole job.")] = None
-    max_same_failure: Annotated[int, Meta(ge=1, description="How often the same failure at the same step may repeat.")] = 3
-    max_disruptions_without_progress: Annotated[int, Meta(ge=0)] = 20
-    max_stalls: Annotated[int, Meta(ge=0)] = 3
-    backoff: Backoff = field(default_factory=Backoff)
-    rules: list[FailureRule] = []
-    allow_restart_from_zero: bool = False
-    exclude_nodes: bool = True
-    schedule_seconds: PositiveSeconds = 900
-    first_step_seconds: PositiveSeconds = 3600
-    stall_seconds: PositiveSeconds = 1800
-    lost_node_seconds: PositiveSeconds = 120
-    termination_seconds: PositiveSeconds | None = None
-    """None: the pod's grace period + 120."""
-
-
-class Gang(Fields):
-    scheduler: Annotated[
-        Literal["Auto", "BuiltIn", "Native", "Volcano", "Kueue", "Coscheduling", "KAI", "None"], Meta(description="Who schedules the gang.")
-    ] = "Auto"
-    timeout_seconds: PositiveSeconds = 300
-    queue: Name | None = None
-    priority_class_name: Name | None = None
-    topology_key: Name | None = None
-    when_full: Literal["Auto", "Wait", "Release"] = "Auto"
-    scale_up_seconds: PositiveSeconds = 1200
-    hold_seconds: Seconds = 120
-
-
-class Communication(Fields):
-    implementation: Literal["Auto", "Ring", "NCCL"] = "Auto"
-    cross_device_ops: str | None = None
-    bytes_per_pack: int | None = None
-    heartbeat_seconds: PositiveSeconds = 30
-    rendezvous_seconds: PositiveSeconds = 300
-    timeout_seconds: PositiveSeconds | None = None
-
-
-class Preflight(Fields):
-    network: bool = True
-    node_check: bool = False
-    timeout_seconds: PositiveSeconds = 300
-
-
-class Network(Fields):
-    port: Port = 2222
-    status_port: Port = 2280
-    policy: Literal["Isolated", "None"] = "Isolated"
-    expose: list[Port] = []
-    cluster_domain: str = "cluster.local"
-
-
-class Disruption(Fields):
-    protect: bool = True
-    budget: bool = False
-
-
-class JobSpec(Fields):
-    roles: Roles
-    strategy: Strategy = "Auto"
-    keras: Literal["Auto", "Keras3", "Legacy"] = "Auto"
-    template: DictTemplate | None = None
-    trainer_container: Name | None = None
-    program: Program | None = None
-    supervisor: Literal["Auto", "Inject", "None"] = "Auto"
-    batch: Batch | None = None
-    checkpoint: Checkpoint | None = None
-    recovery: Recovery = field(default_factory=Recovery)
-    gang: Gang = field(default_factory=Gang)
-    communication: Communication = field(default_factory=Communication)
-    preflight: Preflight = field(default_factory=Preflight)
-    network: Network = field(default_factory=Network)
-    disruption: Disruption = field(default_factory=Disruption)
-    security_defaults: Literal["Restricted", "None"] = "Restricted"
-    success_policy: Literal["Chief", "AllWorkers"] = "Chief"
-    suspend: bool = False
-    restart_request: str | None = None
-    active_deadline_seconds: PositiveSeconds | None = None
-    ttl_seconds_after_finished: Seconds | None = None
-    clean_pod_policy: Literal["Running", "All", "None"] = "Running"
-    keep_failed_pods: Annotated[int, Meta(ge=0, le=100)] = 1
-    managed_by: Name = "dtj.dev/operator"
+    network: Annotated[Network, about("Ports, and who may reach them."), cel.rules(*cel.NETWORK)] = field(
+        default_factory=Network
+    )
+    disruption: Annotated[Disruption, about("How voluntary evictions are kept off.")] = field(
+        default_factory=Disruption
+    )
+    security_defaults: Annotated[
+        Literal["Restricted", "None"],
+        about(
+            "Restricted fills in what the Pod Security Standard of that name asks for where the template is silent. "
+            "None is for images that run as root."
+        ),
+    ] = "Restricted"
+    success_policy: Annotated[
+        Literal["Chief", "AllWorkers"], about("Whose exit 0 is the job's success: the chief's, or every worker's.")
+    ] = "Chief"
+    suspend: Annotated[bool, about("True stops the job and frees everything; a checkpoint is saved first.")] = False
+    restart_request: Annotated[Request | None, about("Any text; a change restarts the job once, uncounted.")] = None
+    active_deadline_seconds: Annotated[
+        PositiveSeconds | None, about("Unsuspended time from admission after which the job fails.")
+    ] = None
+    ttl_seconds_after_finished: Annotated[
+        Seconds | None, about("How long after its end the job is deleted; absent: never.")
+    ] = None
+    clean_pod_policy: Annotated[
+        Literal["Running", "All", "None"],
+        about("Which pods are deleted at the end: those that ran until then, All, or None. All of them are stopped."),
+    ] = "Running"
+    keep_failed_pods: Annotated[
+        int, Meta(ge=0, le=100), about("Of how many failed attempts the culprit's pod stays, for its logs.")
+    ] = 1
+    managed_by: Annotated[
+        Name,
+        about("Who runs the job; the operator leaves it alone when this is another."),
+        cel.rules(cel.Rule("self == oldSelf", "can't change; make a new job")),
+    ] = names.MANAGER

@@ -1,11 +1,16 @@
-"""What the operator says of a job: status types, phases, conditions and their reasons, counters. What to say is decided in `decide/`."""
+"""What the operator says of a job: the types of `status`, phases, conditions. What to say is decided in `decide/`.
+
+Why a condition holds is named in `reasons.py`; how the document stays small is `bounds.py`'s business.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Literal
 
-from dtj_worker.contract import Task
 from msgspec import Meta, Struct, field
+
+from dtj_operator.api.fields import Fields, about
+from dtj_worker.contract import Task
 
 Time = datetime
 """An instant, always aware and in UTC."""
@@ -14,165 +19,200 @@ Phase = Literal["Pending", "Queued", "Starting", "Running", "Restarting", "Suspe
 FINAL: tuple[Phase, ...] = ("Succeeded", "Failed")
 
 ConditionType = Literal[
-    "Accepted", "GangScheduled", "Supervised", "Training", "Stalled", "CheckpointReady", "Isolated", "Suspended", "Complete", "Failed"
+    "Accepted",
+    "GangScheduled",
+    "Supervised",
+    "Training",
+    "Stalled",
+    "CheckpointReady",
+    "Isolated",
+    "Suspended",
+    "Complete",
+    "Failed",
 ]
 FailureClass = Literal[
-    "Disruption", "Preempted", "Application", "OutOfMemory", "UnevenSteps", "Configuration", "Image", "Rendezvous", "Stall"
+    "Disruption",
+    "Preempted",
+    "Application",
+    "OutOfMemory",
+    "UnevenSteps",
+    "Configuration",
+    "Image",
+    "Rendezvous",
+    "Stall",
 ]
 
-Indexes = Annotated[str, Meta(pattern=r"^(\d+(-\d+)?(,\d+(-\d+)?)*)?$", description="A set of indexes as ranges, such as 0-2,4.")]
-MESSAGE_BYTES = 1024
+Indexes = Annotated[str, Meta(pattern=r"^(\d+(-\d+)?(,\d+(-\d+)?)*)?$", max_length=4096)]
+"""A set of indexes as ranges, such as `0-2,4`."""
 
 
-class Fields(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Base of every record of the status; absent means the default."""
+class Condition(Fields, frozen=True):
+    type: Annotated[ConditionType, about("What is said to hold.")]
+    status: Annotated[Literal["True", "False", "Unknown"], about("Whether it holds.")]
+    reason: Annotated[str, Meta(min_length=1, max_length=64), about("Why, as one CamelCase word.")]
+    last_transition_time: Annotated[Time, about("Since when the status is this one.")]
+    message: Annotated[str, about("Why, as a sentence.")] = ""
+    observed_generation: Annotated[int | None, about("Generation of the spec that this was seen with.")] = None
 
 
-class Condition(Fields):
-    type: ConditionType
-    status: Literal["True", "False", "Unknown"]
-    reason: str
-    last_transition_time: Time
-    message: str = ""
-    observed_generation: int | None = None
+class RoundOf(Fields, frozen=True):
+    indexes: Annotated[Indexes, about("Tasks of the role, as ranges.")]
+    round: Annotated[int, about("Round of their one wanted pod.")]
 
 
-class RoundOf(Fields):
-    indexes: Indexes
-    round: int
+class Restarts(Struct, frozen=True, rename="camel"):
+    """How often attempts ended otherwise than well; the numbers never fall. Zeros are written too."""
+
+    failures: Annotated[int, about("Ends that the program or its surroundings caused.")] = 0
+    disruptions: Annotated[int, about("Lost nodes, deleted pods, preemption.")] = 0
+    stalls: Annotated[int, about("Ends because no step was made.")] = 0
+    total: Annotated[int, about("All of them.")] = 0
 
 
-class Restarts(Fields):
-    """How often attempts ended otherwise than well; these numbers never fall."""
+class RecoveryState(Fields, frozen=True):
+    """What the next ruling must know of the past; its counters fall when a newer verified checkpoint appears."""
 
-    failures: int = 0
-    disruptions: int = 0
-    stalls: int = 0
-    total: int = 0
-
-
-class RecoveryState(Fields):
-    """What the next ruling needs to know of the past; these numbers fall when a newer verified checkpoint appears."""
-
-    failures_since_progress: int = 0
-    disruptions_since_progress: int = 0
-    stalls_since_progress: int = 0
-    signature: str | None = None
-    signature_step: int | None = None
-    signature_count: int = 0
-    signature_nodes: list[str] = []
-    checkpoint_step_at_failure: int | None = None
-    node_failures: dict[str, int] = {}
-    excluded_nodes: list[str] = []
-    not_before: Time | None = None
+    failures_since_progress: Annotated[int, about("Counts towards recovery.maxRestarts.")] = 0
+    disruptions_since_progress: Annotated[int, about("Counts towards maxDisruptionsWithoutProgress.")] = 0
+    stalls_since_progress: Annotated[int, about("Counts towards recovery.maxStalls.")] = 0
+    signature: Annotated[str | None, about("What the last failure looked like.")] = None
+    signature_step: Annotated[int | None, about("The step it came at.")] = None
+    signature_count: Annotated[int, about("How often in a row; counts towards recovery.maxSameFailure.")] = 0
+    signature_nodes: Annotated[list[str], about("Nodes it was seen on.")] = field(default_factory=list)
+    checkpoint_step_at_failure: Annotated[int | None, about("Newest verified checkpoint at the last failure.")] = None
+    node_failures: Annotated[dict[str, int], about("Failures of its own per node, the newest 16.")] = field(
+        default_factory=dict
+    )
+    excluded_nodes: Annotated[list[str], about("Nodes that this job avoids.")] = field(default_factory=list)
+    not_before: Annotated[Time | None, about("No restart before this time.")] = None
 
 
-class Clock(Fields):
-    """Unsuspended seconds from admission (for activeDeadlineSeconds) and seconds with steps, up to `since`; what runs is added to it."""
+class Clock(Fields, frozen=True):
+    """Times that suspension stops. What has run since `since` is to be added."""
 
-    active_seconds: float = 0
-    trained_seconds: float = 0
-    since: Time | None = None
-
-
-class RoleStatus(Fields):
-    desired: int = 0
-    scheduled: int = 0
-    running: int = 0
-    succeeded: int = 0
-    failed: int = 0
+    active_seconds: Annotated[float, about("Unsuspended seconds since admission.")] = 0
+    trained_seconds: Annotated[float, about("Seconds with steps.")] = 0
+    since: Annotated[Time | None, about("Up to when both are counted; absent: the clock stands.")] = None
 
 
-class Progress(Fields):
-    at: Time
-    epoch: int | None = None
-    epochs: int | None = None
-    step: int | None = None
-    loss: float | None = None
-    examples_per_second: float | None = None
-    eta: Time | None = None
+class RoleStatus(Fields, frozen=True):
+    desired: Annotated[int, about("Tasks of the role.")] = 0
+    scheduled: Annotated[int, about("Those whose pod has a node.")] = 0
+    running: Annotated[int, about("Those whose containers run.")] = 0
+    succeeded: Annotated[int, about("Those that ended 0.")] = 0
+    failed: Annotated[int, about("Those that ended otherwise.")] = 0
 
 
-class CheckpointStatus(Fields):
+class Progress(Fields, frozen=True):
+    at: Annotated[Time, about("When this was heard.")]
+    epoch: Annotated[int | None, about("Epoch under way, from 0.")] = None
+    epochs: Annotated[int | None, about("How many there will be.")] = None
+    step: Annotated[int | None, about("Newest finished step of the whole training, from 1.")] = None
+    loss: Annotated[float | None, about("Newest loss.")] = None
+    examples_per_second: Annotated[float | None, about("Examples per second over all replicas.")] = None
+    eta: Annotated[Time | None, about("When training ends if it goes on like this.")] = None
+
+
+class CheckpointStatus(Fields, frozen=True):
     """The newest verified checkpoint."""
 
-    step: int | None = None
-    epoch: int | None = None
-    at: Time | None = None
-    claim: str | None = None
+    step: Annotated[int | None, about("Steps it holds.")] = None
+    epoch: Annotated[int | None, about("Epochs it holds.")] = None
+    at: Annotated[Time | None, about("When it was heard of.")] = None
+    claim: Annotated[str | None, about("Claim it lies on.")] = None
 
 
-class LastFailure(Fields):
-    at: Time
-    attempt: int
-    failure_class: FailureClass = field(name="class")
-    role: str | None = None
-    index: int | None = None
-    pod: str | None = None
-    node: str | None = None
-    exit_code: int | None = None
-    signal: str | None = None
-    step: int | None = None
-    message: str = ""
+class LastFailure(Fields, frozen=True):
+    """The culprit of the last attempt that failed."""
+
+    at: Annotated[Time, about("When it was seen.")]
+    attempt: Annotated[int, about("The attempt that it ended.")]
+    failure_class: Annotated[FailureClass, about("Kind of failure; it decides what follows.")] = field(name="class")
+    role: Annotated[str | None, about("Role of the culprit.")] = None
+    index: Annotated[int | None, about("Index of the culprit.")] = None
+    pod: Annotated[str | None, about("Pod of the culprit.")] = None
+    node: Annotated[str | None, about("Node it ran on.")] = None
+    exit_code: Annotated[int | None, about("Exit code of its program.")] = None
+    signal: Annotated[str | None, about("Signal that ended its program.")] = None
+    step: Annotated[int | None, about("Step it had reached.")] = None
+    message: Annotated[str, about("What happened, as a sentence.")] = ""
 
 
-class GangStatus(Fields):
-    """`formed` is the highest round whose pods were all bound together: a missing pod of that round or below is lost, above it to be created."""
-
-    scheduler: str | None = None
-    group: str | None = None
-    queued_at: Time | None = None
-    formed: int | None = None
-    admitted_at: Time | None = None
-    wait_seconds: float | None = None
-    missed: int = 0
-    not_before: Time | None = None
-    waiting_for: str | None = None
-
-
-class Attempt(Fields):
-    """One start of the trainers. `outcome` is a failure class, Succeeded, Suspended or Requested; absent while it runs."""
-
-    attempt: int
-    start: Time
-    first_step: Time | None = None
-    end: Time | None = None
-    outcome: str | None = None
-    resumed_from_step: int | None = None
-    resumed_from_epoch: int | None = None
+class GangStatus(Fields, frozen=True):
+    scheduler: Annotated[str | None, about("Who places the gang.")] = None
+    group: Annotated[str | None, about("Its group object, where it has one.")] = None
+    queued_at: Annotated[Time | None, about("Since when it waits.")] = None
+    formed: Annotated[int | None, about("Highest round whose pods were all bound together.")] = None
+    """A missing pod of that round or below is lost, above it to be created."""
+    admitted_at: Annotated[Time | None, about("When it was released.")] = None
+    wait_seconds: Annotated[float | None, about("How long it waited the last time.")] = None
+    missed: Annotated[int, about("Releases in a row after which not all pods got a node.")] = 0
+    not_before: Annotated[Time | None, about("No release before this time.")] = None
+    waiting_for: Annotated[str | None, about("What is missing.")] = None
 
 
-class JobStatus(Fields):
-    phase: Phase = "Pending"
-    reason: str | None = None
-    observed_generation: int = 0
-    conditions: list[Condition] = []
-    strategy: str | None = None
-    strategy_reason: str | None = None
-    replicas_in_sync: int | None = None
-    global_batch_size: int | None = None
-    attempt: int = 0
-    rounds: dict[str, list[RoundOf]] = {}
-    starts: dict[str, int] = {}
-    finished: dict[str, Indexes] = {}
-    chief_finished_at: Time | None = None
-    restarts: Restarts = field(default_factory=Restarts)
-    recovery: RecoveryState = field(default_factory=RecoveryState)
-    restart_request: str | None = None
-    clock: Clock = field(default_factory=Clock)
-    roles: dict[str, RoleStatus] = {}
-    progress: Progress | None = None
-    checkpoint: CheckpointStatus | None = None
-    last_failure: LastFailure | None = None
-    gang: GangStatus = field(default_factory=GangStatus)
-    timeline: list[Attempt] = []
-    goodput: float | None = None
-    start_time: Time | None = None
-    completion_time: Time | None = None
-    cleanup: Literal["Pending"] | None = None
-    ready: str | None = None
-    frozen: str | None = None
-    """Hash of what may not change once the job has started (templates, which CEL cannot compare)."""
+class Attempt(Fields, frozen=True):
+    """One start of the trainers."""
+
+    attempt: Annotated[int, about("Its number, from 0.")]
+    start: Annotated[Time, about("When it began.")]
+    first_step: Annotated[Time | None, about("When its first step was heard of.")] = None
+    end: Annotated[Time | None, about("When it ended.")] = None
+    outcome: Annotated[
+        str | None, about("A failure class, Succeeded, Suspended or Requested; absent while it runs.")
+    ] = None
+    resumed_from_step: Annotated[int | None, about("Step of the checkpoint it began with.")] = None
+    resumed_from_epoch: Annotated[int | None, about("Epoch of the checkpoint it began with.")] = None
+
+
+class JobStatus(Fields, frozen=True):
+    """What the operator knows of the job. Only the operator writes it."""
+
+    # A factory's value is written even when it is the default: people and columns read these three from the start.
+    phase: Annotated[Phase, about("Where the job stands.")] = field(default_factory=lambda: "Pending")
+    observed_generation: Annotated[int, about("Generation of the spec that this speaks of.")] = field(
+        default_factory=int
+    )
+    attempt: Annotated[int, about("Number of the current start of the trainers, from 0.")] = field(default_factory=int)
+    reason: Annotated[str | None, about("Why the phase is this one, as a sentence.")] = None
+    conditions: Annotated[
+        list[Condition],
+        Meta(
+            max_length=16,
+            extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+        ),
+        about("What holds of the job, each with its reason."),
+    ] = field(default_factory=list)
+    strategy: Annotated[str | None, about("The strategy that was taken.")] = None
+    strategy_reason: Annotated[str | None, about("Why it was taken.")] = None
+    replicas_in_sync: Annotated[int | None, about("Replicas that train together, as the program says.")] = None
+    global_batch_size: Annotated[int | None, about("Examples per step over all replicas.")] = None
+    rounds: Annotated[dict[str, list[RoundOf]], about("The one wanted pod of each task, by role.")] = field(
+        default_factory=dict
+    )
+    starts: Annotated[dict[str, int], about("Lone restarts of single tasks.")] = field(default_factory=dict)
+    finished: Annotated[dict[str, Indexes], about("Tasks of this attempt that ended 0, by role.")] = field(
+        default_factory=dict
+    )
+    chief_finished_at: Annotated[Time | None, about("When the chief succeeded.")] = None
+    restarts: Annotated[Restarts, about("How often it ended otherwise than well.")] = field(default_factory=Restarts)
+    recovery: Annotated[RecoveryState, about("What the next restart depends on.")] = field(
+        default_factory=RecoveryState
+    )
+    restart_request: Annotated[str | None, about("The last spec.restartRequest that was handled.")] = None
+    clock: Annotated[Clock, about("Seconds counted so far.")] = field(default_factory=Clock)
+    roles: Annotated[dict[str, RoleStatus], about("Pods by role.")] = field(default_factory=dict)
+    progress: Annotated[Progress | None, about("How far the training is.")] = None
+    checkpoint: Annotated[CheckpointStatus | None, about("The newest verified checkpoint.")] = None
+    last_failure: Annotated[LastFailure | None, about("The last failure and its culprit.")] = None
+    gang: Annotated[GangStatus, about("How the gang got its places.")] = field(default_factory=GangStatus)
+    timeline: Annotated[list[Attempt], about("The newest attempts, 20 at most.")] = field(default_factory=list)
+    goodput: Annotated[float | None, about("Share of the time since startTime that went into kept steps.")] = None
+    start_time: Annotated[Time | None, about("When the gang was first fully bound.")] = None
+    completion_time: Annotated[Time | None, about("When the job became final.")] = None
+    cleanup: Annotated[Literal["Pending"] | None, about("Present while objects of a final job are left.")] = None
+    ready: Annotated[str | None, about("Running tasks of all, such as 3/4.")] = None
+    frozen: Annotated[str | None, about("Hash of what may not change once the job has started.")] = None
 
 
 def indexes(text: str) -> frozenset[int]:
@@ -186,7 +226,7 @@ def indexes(text: str) -> frozenset[int]:
 
 def ranges(numbers: Iterable[int]) -> str:
     """A set of indexes in ranges, shortest form: {0, 1, 2, 4} is `0-2,4`."""
-    parts: list[list[int]] = []
+    parts: list[list[int]] = field(default_factory=list)
     for n in sorted(set(numbers)):
         if parts and parts[-1][1] == n - 1:
             parts[-1][1] = n
