@@ -226,7 +226,7 @@ def indexes(text: str) -> frozenset[int]:
 
 def ranges(numbers: Iterable[int]) -> str:
     """A set of indexes in ranges, shortest form: {0, 1, 2, 4} is `0-2,4`."""
-    parts: list[list[int]] = field(default_factory=list)
+    parts: list[list[int]] = []
     for n in sorted(set(numbers)):
         if parts and parts[-1][1] == n - 1:
             parts[-1][1] = n
