@@ -1,1 +1,1 @@
-"""A job becomes manifests: topology, TF_CONFIG, pods, other children. Pure builders; whether and when to create is for `decide`."""
+"""A job becomes manifests: topology, TF_CONFIG, pods, other children. Pure; when to create them is for `decide`."""

@@ -44,9 +44,7 @@ class Topology(Struct, frozen=True):
 
 def topology(s: Situation) -> Topology:
     """The topology of a job whose spec could be parsed; ValueError without a spec."""
-    if s.spec is None:
-        raise ValueError(f"{s.key}: a job without a readable spec has no topology")
-    spec, job, namespace = s.spec, s.key.name, s.key.namespace
+    spec, job, namespace = spec_of(s), s.key.name, s.key.namespace
     tasks = tuple(Task(role, index) for role in ROLES for index in range(_count(spec, role)))
     gang = tuple(task for task in tasks if task.role != "evaluator")
     strategy, reason = _strategy(spec)
@@ -68,6 +66,13 @@ def topology(s: Situation) -> Topology:
     )
 
 
+def spec_of(s: Situation) -> JobSpec:
+    """The job's spec, which everything here is built of; ValueError where the object could not be parsed."""
+    if s.spec is None:
+        raise ValueError(f"{s.key} has no readable spec")
+    return s.spec
+
+
 def tf_config(t: Topology, task: Task) -> dict[str, Any]:
     """TF_CONFIG of a task. Only the evaluator's own lists it beside the training cluster, or TensorFlow fails there."""
     cluster: dict[str, list[str]] = {}
@@ -87,7 +92,7 @@ def topology_faults(s: Situation, t: Topology) -> tuple[str, ...]:
     """What is wrong with a job and shows only in its topology; each one a line with its field path."""
     faults = []
     workers = sum(task.role in ("chief", "worker") for task in t.tasks)
-    if s.spec is not None and s.spec.strategy == "Auto" and t.strategy == "TPU" and workers != 1:
+    if spec_of(s).strategy == "Auto" and t.strategy == "TPU" and workers != 1:
         faults.append(
             f"spec.roles.worker.replicas: {TPU_RESOURCE} in the trainer's limits makes the strategy TPU, which takes "
             f"one worker (one single-host slice), not {workers}; use one worker with all chips of the slice"

@@ -1,0 +1,83 @@
+"""Where checkpoints are kept: the volume, who mounts it, what supervisors are told. The claim is in `objects.py`."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from dtj_operator.api import names
+from dtj_operator.api.observed import Situation
+from dtj_operator.api.spec import Checkpoint
+from dtj_operator.desired.overlay import mapping
+from dtj_operator.desired.supervision import supervision
+from dtj_operator.desired.topology import Topology, spec_of
+from dtj_worker.contract import CheckpointPlan, Task
+
+VOLUME = "dtj-checkpoints"
+_ONE_NODE = {"ReadWriteOnce", "ReadWriteOncePod"}
+
+
+def volume(s: Situation, t: Topology, task: Task) -> dict[str, Any] | None:
+    """The volume of a task's pod; None where there is none, or this task does not mount it."""
+    place = spec_of(s).checkpoint
+    if place is None or (access(s, t) == "Chief" and not _writes(t, task)):
+        return None
+    if place.volume is not None:
+        return {**place.volume, "name": VOLUME}
+    claim = place.persistent_volume_claim
+    if place.volume_claim_template is not None:
+        claim = names.checkpoint_claim(t.job)
+    return None if claim is None else {"name": VOLUME, "persistentVolumeClaim": {"claimName": claim}}
+
+
+def plan(s: Situation, t: Topology) -> CheckpointPlan | None:
+    """What every supervisor of the job is told about checkpoints; None where it keeps none."""
+    place = spec_of(s).checkpoint
+    if place is None:
+        return None
+    root = place.directory if place.uri is None else place.uri.rstrip("/")
+    return CheckpointPlan(
+        directory=f"{root}/{t.namespace}/{t.job}",
+        every=place.every,
+        keep=place.keep,
+        on_existing=place.on_existing,
+        resume_from=place.resume_from,
+        access=access(s, t),
+        allow_restart_from_zero=spec_of(s).recovery.allow_restart_from_zero,
+        progressed=s.status.checkpoint is not None,
+    )
+
+
+def access(s: Situation, t: Topology) -> Literal["Chief", "Shared"]:
+    """Who mounts the volume. `Auto` is Chief for claims that one node at a time can mount, else Shared.
+
+    A template says its access modes. Those of an existing claim are known only where the operator could read it. Where
+    it could not, it depends on who saves: a supervised job needs the volume at the chief alone, which works with every
+    claim; a program without supervisor keeps TensorFlow's own backups, which every worker has to reach.
+    """
+    place = spec_of(s).checkpoint
+    if place is None or place.uri is not None:
+        return "Shared"
+    if place.access != "Auto":
+        return place.access
+    modes = _modes(place, s)
+    if modes is None:
+        return "Chief" if supervision(s, t.chief.role).is_supervised else "Shared"
+    return "Chief" if modes and modes <= _ONE_NODE else "Shared"
+
+
+def _writes(t: Topology, task: Task) -> bool:
+    # Parameter servers write their own shards of a checkpoint (measured); everything else comes from the chief.
+    return task == t.chief or (t.strategy == "ParameterServer" and task.role == "ps")
+
+
+def _modes(place: Checkpoint, s: Situation) -> set[str] | None:
+    """Access modes of the claim, empty for a volume that is no claim; None where they are not known."""
+    if place.volume_claim_template is not None:
+        return _strings(mapping(place.volume_claim_template.get("spec")))
+    if place.persistent_volume_claim is not None:
+        return None if s.claim_access_modes is None else set(s.claim_access_modes)
+    return None if place.volume is not None and "persistentVolumeClaim" in place.volume else set()
+
+
+def _strings(claim: Mapping[str, Any]) -> set[str]:
+    modes = claim.get("accessModes")
+    return {str(mode) for mode in modes} if isinstance(modes, list) else set()
