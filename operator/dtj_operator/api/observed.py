@@ -28,7 +28,7 @@ class ContainerEnd(Struct, frozen=True):
 
 
 PodStage = Literal["Gated", "Unbound", "Bound", "Running", "Succeeded", "Failed"]
-"""Gated: scheduling gates left. Unbound: no node yet. Bound: a node, and not all containers started. Running: all started.
+"""Gated: scheduling gates left. Unbound: no node yet. Bound: a node, and not all containers started. Running: all did.
 Succeeded, Failed: the trainer container ended 0, or otherwise, or the pod's phase says so; sidecars never matter."""
 
 
@@ -152,8 +152,8 @@ class Situation(Struct, frozen=True):
     """Everything a decision about one job may depend on, but the time.
 
     `spec` is None only while the object can't be parsed at all (the CRD's schema rules that out where it is installed);
-    `faults` are the faults of the manifest that Python found. `pods` are all pods that carry the job's label and its UID
-    as owner, terminating ones included.
+    `faults` are the faults of the manifest that Python found. `pods` are all pods that carry the job's label and its
+    UID as owner, terminating ones included.
     """
 
     key: JobKey

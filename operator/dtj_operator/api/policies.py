@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from dtj_operator.api import rules as cel
 from dtj_operator.api.fields import (
     Count,
     Fields,
@@ -73,9 +72,7 @@ class Recovery(Fields, frozen=True):
         Count, about("Disruptions (lost nodes, preemption) in a row without progress that the job survives.")
     ] = 20
     max_stalls: Annotated[Count, about("Stalls without a newer checkpoint in between that the job survives.")] = 3
-    backoff: Annotated[Backoff, about("Waits between failures without progress."), cel.rules(*cel.BACKOFF)] = field(
-        default_factory=Backoff
-    )
+    backoff: Annotated[Backoff, about("Waits between failures without progress.")] = field(default_factory=Backoff)
     rules: Annotated[
         list[FailureRule], Meta(max_length=32), about("Exceptions, in order; the first that matches decides.")
     ] = field(default_factory=list)

@@ -4,6 +4,8 @@ Rules of one field stand beside it in `spec.py`. Core syntax and macros only, so
 and in a kube-apiserver. Optional fields are guarded by `has`; fields with a default always have a value there.
 """
 
+from collections.abc import Mapping
+
 from msgspec import Meta, Struct
 
 from dtj_operator.api import names
@@ -25,21 +27,34 @@ class Rule(Struct, frozen=True):
 
 def rules(*those: Rule) -> Meta:
     """The rules of a field, for its annotation."""
-    return Meta(extra_json_schema={"x-kubernetes-validations": [_validation(r) for r in those]})
+    return Meta(extra_json_schema={"x-kubernetes-validations": validations(those)})
 
 
-def _validation(r: Rule) -> dict[str, str]:
-    parts = {"rule": r.rule, "message": r.message, "messageExpression": r.says, "fieldPath": r.at}
-    return {key: text for key, text in parts.items() if text}
+def validations(those: tuple[Rule, ...]) -> list[dict[str, str]]:
+    """Rules as a schema holds them."""
+    keys = {"rule": "rule", "message": "message", "messageExpression": "says", "fieldPath": "at"}
+    return [{key: text for key, field in keys.items() if (text := getattr(rule, field))} for rule in those]
 
 
 # The longest derived name is a pod's, `<job>-<role>-<index>-<round>`: the evaluator's, or the last worker's.
-_LONGEST_SUFFIX = (
-    f"(has(self.spec.roles.evaluator) ? {len('-evaluator-0-') + names.ROUND_DIGITS}"
-    f" : self.spec.roles.worker.replicas > 100 ? {len('-worker-100-') + names.ROUND_DIGITS}"
-    f" : self.spec.roles.worker.replicas > 10 ? {len('-worker-10-') + names.ROUND_DIGITS}"
-    f" : {len('-worker-0-') + names.ROUND_DIGITS})"
-)
+_SUFFIXES = {
+    "has(self.spec.roles.evaluator)": "-evaluator-0-",
+    "self.spec.roles.worker.replicas > 100": "-worker-100-",
+    "self.spec.roles.worker.replicas > 10": "-worker-10-",
+    "true": "-worker-0-",
+}
+_LIMITS = {condition: names.DNS_LABEL_LENGTH - len(s) - names.ROUND_DIGITS for condition, s in _SUFFIXES.items()}
+_TOO_LONG = {
+    condition: f"' is too long: {_LIMITS[condition]} characters leave room for the pods' names, <name>{suffix}<round>'"
+    for condition, suffix in _SUFFIXES.items()
+}
+
+
+def _choice(options: Mapping[str, str]) -> str:
+    """CEL: the first of some expressions whose condition is true; the last one's always is."""
+    *conditions, last = options.items()
+    return f"({''.join(f'{condition} ? {text} : ' for condition, text in conditions)}{last[1]})"
+
 
 # May change before the first start and while nothing runs. A suspend that was only asked for is not enough: the old
 # attempt may still live.
@@ -70,10 +85,9 @@ JOB = (
         at=".metadata.name",
     ),
     Rule(
-        f"size(self.metadata.name) + {_LONGEST_SUFFIX} <= {names.DNS_LABEL_LENGTH}",
-        says=f"'it has ' + string(size(self.metadata.name)) + ' characters; take ' + string({names.DNS_LABEL_LENGTH}"
-        f" - {_LONGEST_SUFFIX}) + ' at most: a pod adds ' + string{_LONGEST_SUFFIX} + ' for role, index and round to'"
-        f" + ' make its own name, which may have {names.DNS_LABEL_LENGTH}'",
+        f"size(self.metadata.name) <= {_choice({c: str(n) for c, n in _LIMITS.items()})}",
+        # Numbers stand in the text as literals: Kubernetes' cost estimate takes string(int) for one of any length.
+        says=f"self.metadata.name + {_choice(_TOO_LONG)}",
         at=".metadata.name",
     ),
     Rule(f"{_OPEN} || self.spec.strategy == oldSelf.spec.strategy", _CLOSED_SAYS, at=".spec.strategy"),
@@ -104,13 +118,14 @@ JOB = (
 """Rules of the whole object: it alone sees the name and the status."""
 
 _IS_PARAMETER_SERVER = "(self.strategy == 'ParameterServer' || (self.strategy == 'Auto' && has(self.roles.ps)))"
+_LAST_PORT = f"self.network.port + {contract.PORTS_PER_TASK - 1}"
 _IS_SINGLE_HOST = "self.strategy in ['None', 'OneDevice', 'Mirrored', 'CentralStorage', 'TPU']"
 
 SPEC = (
     Rule(
         f"!({_IS_SINGLE_HOST}) || self.roles.worker.replicas == 1",
-        says="'strategy ' + self.strategy + ' runs on one host and takes exactly one worker, not '"
-        " + string(self.roles.worker.replicas) + '; set 1, or strategy: MultiWorkerMirrored'",
+        says="'strategy ' + self.strategy + ' runs on one host and takes exactly one worker;"
+        " set 1, or strategy: MultiWorkerMirrored'",
         at=".roles.worker.replicas",
     ),
     Rule(
@@ -165,7 +180,25 @@ SPEC = (
         says="'strategy ' + self.strategy + ' has no collectives between hosts; remove it, or set Auto'",
         at=".communication.implementation",
     ),
+    Rule(
+        f"self.network.statusPort < self.network.port || self.network.statusPort > {_LAST_PORT}",
+        f"it is one of the {contract.PORTS_PER_TASK} ports from network.port on, which are TensorFlow's; take another",
+        at=".network.statusPort",
+    ),
+    Rule(
+        f"!has(self.network.expose) || self.network.expose.all(p, p < self.network.port || p > {_LAST_PORT})",
+        f"TensorFlow listens unauthenticated on the {contract.PORTS_PER_TASK} ports from network.port on;"
+        " expose others, or set policy: None to open all",
+        at=".network.expose",
+    ),
+    Rule(
+        "self.recovery.backoff.initialSeconds <= self.recovery.backoff.maxSeconds",
+        "initialSeconds is more than maxSeconds; make it the smaller one",
+        at=".recovery.backoff",
+    ),
 )
+"""Rules of the whole spec. Those of objects that have defaults are here too: a rule at such an object would be tried
+on its bare default, an empty object, and refused by Kubernetes."""
 
 CHECKPOINT = (
     Rule(
@@ -181,24 +214,3 @@ CHECKPOINT = (
 )
 
 BATCH = (Rule("has(self.perReplica) != has(self.global)", "set perReplica or global, one of the two"),)
-
-_LAST_PORT = f"self.port + {contract.PORTS_PER_TASK - 1}"
-
-NETWORK = (
-    Rule(
-        f"self.statusPort < self.port || self.statusPort > {_LAST_PORT}",
-        says="string(self.statusPort) + ' is one of the TensorFlow ports ' + string(self.port)"
-        f" + ' to ' + string({_LAST_PORT}) + '; take another'",
-        at=".statusPort",
-    ),
-    Rule(
-        f"!has(self.expose) || self.expose.all(p, p < self.port || p > {_LAST_PORT})",
-        says=f"'TensorFlow listens unauthenticated on ' + string(self.port) + ' to ' + string({_LAST_PORT})"
-        " + '; expose other ports, or set policy: None to open all'",
-        at=".expose",
-    ),
-)
-
-BACKOFF = (
-    Rule("self.initialSeconds <= self.maxSeconds", "initialSeconds is more than maxSeconds; make it the smaller one"),
-)

@@ -196,9 +196,7 @@ class JobSpec(Fields, frozen=True):
     preflight: Annotated[Preflight, about("What is tried before the program starts.")] = field(
         default_factory=Preflight
     )
-    network: Annotated[Network, about("Ports, and who may reach them."), cel.rules(*cel.NETWORK)] = field(
-        default_factory=Network
-    )
+    network: Annotated[Network, about("Ports, and who may reach them.")] = field(default_factory=Network)
     disruption: Annotated[Disruption, about("How voluntary evictions are kept off.")] = field(
         default_factory=Disruption
     )
