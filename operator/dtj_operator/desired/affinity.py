@@ -1,6 +1,6 @@
 """Node affinity added to what the user asked for. Which nodes a pod needs or avoids is decided elsewhere."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dtj_operator.api.observed import NodeView
@@ -42,7 +42,7 @@ def preferring(pod: dict[str, Any], requirement: dict[str, Any]) -> dict[str, An
     return _with(pod, PREFERRED, [*(own if isinstance(own, list) else []), ours])
 
 
-def required_terms(pod: dict[str, Any]) -> list[Any] | None:
+def required_terms(pod: Mapping[str, Any]) -> list[Any] | None:
     """The alternatives of which a node must match one; None where the pod requires nothing."""
     terms = mapping(_node_affinity(pod).get(REQUIRED)).get("nodeSelectorTerms")
     return terms if isinstance(terms, list) else None
@@ -55,7 +55,7 @@ def _and(term: Any, requirement: dict[str, Any]) -> Any:
     return {**term, "matchExpressions": [*(own if isinstance(own, list) else []), requirement]}
 
 
-def _node_affinity(pod: dict[str, Any]) -> dict[str, Any]:
+def _node_affinity(pod: Mapping[str, Any]) -> dict[str, Any]:
     return mapping(mapping(mapping(pod.get("spec")).get("affinity")).get("nodeAffinity"))
 
 
