@@ -33,6 +33,7 @@ Reason = Literal[
     "Restarting",
     "Ended",
     "ProgressUnknown",
+    "StrategyBuilt",
     "NoStep",
     "Verified",
     "NoCheckpoint",
@@ -47,6 +48,7 @@ Reason = Literal[
     "ChiefSucceeded",
     "AllWorkersSucceeded",
     "Configuration",
+    "Image",
     "UnevenSteps",
     "RestartsExhausted",
     "SameFailure",
@@ -93,11 +95,13 @@ REASONS: Final[Mapping[ConditionType, Mapping[Reason, str]]] = MappingProxyType(
             "Starting": "False: images, volumes, preflight or rendezvous are under way.",
             "Restarting": "False: the last attempt has ended, and the next one has not begun.",
             "Ended": "False: the job is over or suspended.",
+            "StrategyBuilt": "Unknown: the strategy stands, and no step was reported yet.",
             "ProgressUnknown": "Unknown: the chief's supervisor can't be reached for its progress. This is no failure.",
         },
         "Stalled": {
             "NoStep": "True: no step for much longer than a step takes; stacks are dumped and peers probed.",
             "StepsMade": "False: steps are made again.",
+            "Ended": "False: the attempt that stalled has ended.",
         },
         "CheckpointReady": {
             "Verified": "True: a verified checkpoint exists; a restart resumes from it.",
@@ -121,6 +125,7 @@ REASONS: Final[Mapping[ConditionType, Mapping[Reason, str]]] = MappingProxyType(
         },
         "Failed": {
             "Configuration": "True: something that no restart can heal, such as a program that is not there.",
+            "Image": "True: a name of an image that no restart can heal.",
             "UnevenSteps": "True: the tasks do not make the same number of steps.",
             "RestartsExhausted": "True: as many failures without a newer checkpoint as recovery allows.",
             "SameFailure": "True: the same failure at the same step again and again: it is the program.",

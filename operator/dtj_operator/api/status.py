@@ -147,6 +147,7 @@ class GangStatus(Fields, frozen=True):
     admitted_at: Annotated[Time | None, about("When it was released.")] = None
     wait_seconds: Annotated[float | None, about("How long it waited the last time.")] = None
     missed: Annotated[int, about("Releases in a row after which not all pods got a node.")] = 0
+    refused: Annotated[int, about("Refusals by the quota in a row.")] = 0
     not_before: Annotated[Time | None, about("No release before this time.")] = None
     waiting_for: Annotated[str | None, about("What is missing.")] = None
 
