@@ -7,6 +7,7 @@ settings.register_profile("dtj", deadline=None, print_blob=True)
 settings.load_profile("dtj")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("tensorflow"):
