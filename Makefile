@@ -37,12 +37,12 @@ lock: setup ## requirements/*.txt from requirements/*.in
 	cd requirements && $(LOCK) -c dev.txt worker.in -o worker.txt
 
 crd: setup ## crds/ from the types in dtj_operator/api
-	$(call later,writes the CRD that dtj_operator/api/crd.py makes of the types into crds/,dtj_operator/api/crd.py)
+	@$(BIN)/python tools/crd.py
 
-e2e: setup ## the scenarios on a real Kubernetes
+e2e: ## the scenarios on a real Kubernetes
 	$(call later,runs the scenarios on the cluster of KUBECONFIG or on one that it brings up on this machine,e2e/)
 
-bench: setup ## how much the operator carries, how fast it starts
+bench: ## how much the operator carries, how fast it starts
 	$(call later,measures start-up and memory and a burst of 1000 jobs,bench/)
 
 images: ## container images of operator and worker
