@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = sorted(path for root in ("operator", "worker_image") for path in (ROOT / root).rglob("*.py"))
+OPERATOR = ROOT / "operator" / "dtj_operator"
 WORKER = ROOT / "worker_image" / "dtj_worker"
+SOURCES = sorted([*OPERATOR.rglob("*.py"), *WORKER.rglob("*.py")])
 BARE = sorted({*WORKER.glob("*.py"), *(WORKER / "supervisor").rglob("*.py")})
 
 
