@@ -1,6 +1,6 @@
 """What the operator asks of a Kubernetes API: kinds, verbs, errors; objects are plain dicts. HTTP is in `http.py`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -134,12 +134,12 @@ class Client(Protocol):
 
     def pages(
         self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "", limit: int = PAGE
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncGenerator[Page, None]:
         """All objects that match the selectors, `limit` at a time; ApiError 410 when the list got too old half-way."""
 
     def watch(
         self, kind: Kind, namespace: str | None, since: str, *, labels: str = "", fields: str = ""
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """Changes after the resourceVersion `since`, bookmarks included, until the stream ends (every few minutes).
 
         ApiError 410 when the server no longer knows that version; the caller has to list again.

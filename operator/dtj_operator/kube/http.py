@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from http import HTTPMethod, HTTPStatus
 from typing import Self
 
@@ -101,7 +101,7 @@ class HttpClient:
 
     async def pages(
         self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "", limit: int = PAGE
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncGenerator[Page, None]:
         params = _selectors(labels, fields) | {"limit": str(limit)}
         version = ""
         while True:
@@ -116,7 +116,7 @@ class HttpClient:
 
     async def watch(
         self, kind: Kind, namespace: str | None, since: str, *, labels: str = "", fields: str = ""
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         wanted = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(WATCH_SECONDS)}
         params = _selectors(labels, fields) | wanted | {"resourceVersion": since}
         call = Call("watch", kind.path(namespace), params)
