@@ -10,7 +10,7 @@ from dtj_operator.desired.defaults import defaults
 from dtj_operator.desired.objects import owner_reference
 from dtj_operator.desired.overlay import mapping, overlay, role_template, without_nulls
 from dtj_operator.desired.overlay import trainer as trainer_of
-from dtj_operator.desired.supervision import supervision
+from dtj_operator.desired.supervision import install_container, supervision
 from dtj_operator.desired.topology import Topology, spec_of
 from dtj_worker.contract import Batch, Communication, Fault, Limits, Preflight, Task, TaskSpec
 
@@ -27,6 +27,9 @@ def pod(s: Situation, t: Topology, task: Task, round_: int, attempt: int) -> dic
     spec = spec_of(s)
     template = role_template(spec, task.role)
     how = supervision(s, task.role)
+    if how.mode == "Injected" and s.facts.supervisor_image is not None:
+        # Under the template, so that it comes first, before sidecars that the program may wait for.
+        template = overlay({"spec": {"initContainers": [install_container(s.facts.supervisor_image)]}}, template)
     own = trainer_of(spec, template)
     under = defaults(spec, template, supervised=how.is_supervised)
     over: dict[str, Any] = _identity(s, t, task, round_)

@@ -38,8 +38,6 @@ def suggested(s: Situation, t: Topology, task: Task, own: dict[str, Any], how: S
     else:
         # A foreign program leaves no message; the end of its log says more than nothing.
         container["terminationMessagePolicy"] = "FallbackToLogsOnError"
-    if how.mode == "Injected" and s.facts.supervisor_image is not None:
-        pod["initContainers"] = [supervision.install_container(s.facts.supervisor_image)]
     mounted = _mounted(s, t, task, own, how)
     pod["volumes"] = list({volume["name"]: volume for volume, _ in mounted}.values())
     container["volumeMounts"] = [{"name": volume["name"], **mount} for volume, mount in mounted]
