@@ -18,6 +18,9 @@ ANNOTATION_STATUS_ADDRESS = "dtj.dev/status-address"
 """Where the embedded kubelet put a pod's status port; honoured only with the flag that the embedded cluster passes."""
 GATE = "dtj.dev/gang"
 
+PROGRAM_FOLDER = "/program"
+"""Where the files of spec.program are mounted, unless the trainer names its working directory."""
+
 DNS_LABEL_LENGTH = 63
 ROUND_DIGITS = 6
 

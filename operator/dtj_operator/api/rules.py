@@ -45,7 +45,7 @@ _SUFFIXES = {
 }
 _LIMITS = {condition: names.DNS_LABEL_LENGTH - len(s) - names.ROUND_DIGITS for condition, s in _SUFFIXES.items()}
 _TOO_LONG = {
-    condition: f"' is too long: {_LIMITS[condition]} characters leave room for the pods' names, <name>{suffix}<round>'"
+    condition: f"' is too long: {_LIMITS[condition]} characters leave room for pod names, <name>{suffix}<round>'"
     for condition, suffix in _SUFFIXES.items()
 }
 
