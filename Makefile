@@ -36,8 +36,8 @@ lock: setup ## requirements/*.txt from requirements/*.in
 	cd requirements && $(LOCK) -c dev.txt operator.in cli.in -o cli.txt
 	cd requirements && $(LOCK) -c dev.txt worker.in -o worker.txt
 
-crd: setup ## crds/ from the types in dtj_operator/api
-	@$(BIN)/python tools/crd.py
+crd: setup ## crds/, docs/reference.md and docs/reasons.md from the types in dtj_operator/api
+	@$(BIN)/python -m tools.crd
 
 e2e: ## the scenarios on a real Kubernetes
 	$(call later,runs the scenarios on the cluster of KUBECONFIG or on one that it brings up on this machine,e2e/)

@@ -1,28 +1,35 @@
-"""`make crd`: the CustomResourceDefinition as a file in crds/. What it says comes out of `dtj_operator.api.crd`."""
+"""`make crd`: what is made of the types in `dtj_operator.api`: the definition in crds/, and the pages of docs/."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
 from dtj_operator.api.crd import crd
+from tools import reference
 
-FOLDER = Path(__file__).resolve().parent.parent / "crds"
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
-    path().write_text(text())
+    for path, text in made().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
 
 
-def path() -> Path:
-    """Where the definition stands, under its own name."""
-    return FOLDER / f"{crd()['metadata']['name']}.yaml"
+def made() -> Mapping[Path, str]:
+    """Each file with what it must hold; a test compares."""
+    return {
+        ROOT / "crds" / f"{crd()['metadata']['name']}.yaml": definition(),
+        ROOT / "docs" / "reference.md": reference.resource(),
+        ROOT / "docs" / "reasons.md": reference.reasons(),
+    }
 
 
-def text() -> str:
-    """What the file must hold; a test compares."""
-    definition = yaml.safe_dump(crd(), sort_keys=False, allow_unicode=True, width=120)
-    return f"# Made by `make crd` of the types in dtj_operator/api.\n{definition}"
+def definition() -> str:
+    """The CustomResourceDefinition as YAML."""
+    document = yaml.safe_dump(crd(), sort_keys=False, allow_unicode=True, width=120)
+    return f"# Made by `make crd` of the types in dtj_operator/api.\n{document}"
 
 
 if __name__ == "__main__":

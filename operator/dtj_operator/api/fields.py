@@ -18,7 +18,7 @@ DictTemplate = Annotated[
 """A Kubernetes object of another kind, passed through; checked by a server-side dry run, not by our schema."""
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
-Positive = Annotated[int, Meta(ge=1, le=2**40)]
+Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[int, Meta(ge=0, le=31_536_000)]
 PositiveSeconds = Annotated[int, Meta(ge=1, le=31_536_000)]
 Port = Annotated[int, Meta(ge=1, le=65535)]

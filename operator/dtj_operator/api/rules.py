@@ -87,6 +87,7 @@ JOB = (
     Rule(
         f"size(self.metadata.name) <= {_choice({c: str(n) for c, n in _LIMITS.items()})}",
         # Numbers stand in the text as literals: Kubernetes' cost estimate takes string(int) for one of any length.
+        f"it is too long for the names of pods that are made of it; {min(_LIMITS.values())} characters always fit",
         says=f"self.metadata.name + {_choice(_TOO_LONG)}",
         at=".metadata.name",
     ),

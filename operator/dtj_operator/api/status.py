@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, field
 from dtj_operator.api.fields import Fields, about
 from dtj_worker.contract import Task
 
-Time = datetime
+Time = Annotated[datetime, Meta(tz=True)]
 """An instant, always aware and in UTC."""
 
 Phase = Literal["Pending", "Queued", "Starting", "Running", "Restarting", "Suspended", "Succeeded", "Failed"]
