@@ -165,8 +165,8 @@ class Client(Protocol):
         namespace: str | None,
         name: str,
         *,
-        uid: str | None = None,
+        uid: str,
         force: bool = False,
         propagation: Propagation = "Background",
     ) -> None:
-        """Delete the object; with a UID only that incarnation (409 otherwise), by `force` without any grace period."""
+        """Delete this one incarnation (409 if the name has another one by now), by `force` without any grace period."""

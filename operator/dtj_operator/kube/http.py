@@ -54,7 +54,7 @@ class Credentials(Struct, frozen=True):
 
     server: str
     headers: dict[str, str] = {}
-    ssl: ssl.SSLContext | bool = True
+    tls: ssl.SSLContext | bool = True
     proxy: str | None = None
 
 
@@ -161,18 +161,21 @@ class HttpClient:
         namespace: str | None,
         name: str,
         *,
-        uid: str | None = None,
+        uid: str,
         force: bool = False,
         propagation: Propagation = "Background",
     ) -> None:
-        options: Json = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        options: Json = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "propagationPolicy": propagation,
+            "preconditions": {"uid": uid},
+        }
         if force:
             options["gracePeriodSeconds"] = 0
         # With its UID a deletion hits one incarnation, however often it is asked for.
         path = kind.path(namespace, name)
-        await self._answer(Call("delete", path, body=msgspec.json.encode(options), is_safe=uid is not None))
+        await self._answer(Call("delete", path, body=msgspec.json.encode(options), is_safe=True))
 
     async def _answer(self, call: Call) -> Json:
         """The decoded answer. Repeats what the server hasn't done (429), and safe calls after a passing error."""
@@ -218,7 +221,7 @@ class HttpClient:
                 params=call.params,
                 data=call.body,
                 headers=credentials.headers | ({} if call.body is None else {"Content-Type": call.content_type}),
-                ssl=credentials.ssl,
+                ssl=credentials.tls,
                 proxy=credentials.proxy,
                 timeout=limits,
                 allow_redirects=False,

@@ -115,7 +115,10 @@ class Lease:
         """Let the next one start at once. To be called when no write is under way any more."""
         if self._held is not None:
             held, self._held = self._held, None
-            await self._patch(held, {"holderIdentity": "", "leaseDurationSeconds": 1})
+            try:
+                await self._patch(held, {"holderIdentity": "", "leaseDurationSeconds": 1})
+            except ApiError as error:
+                log.warning("the Lease was not given back, the next leader waits for its end: %s", error)
 
     async def _read(self) -> Json:
         try:

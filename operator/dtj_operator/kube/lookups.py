@@ -1,0 +1,93 @@
+"""Single objects that no watch tells about: who has a name we need, and what the claim that a job names allows."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from http import HTTPStatus
+
+from dtj_operator.api import names
+from dtj_operator.api.observed import ForeignChild, JobKey, Situation
+from dtj_operator.api.status import Time
+from dtj_operator.kube import views
+from dtj_operator.kube.client import POD, ApiError, Client, Json, Kind, kind_named
+from dtj_operator.kube.store import Store
+
+PAUSE = timedelta(seconds=4.5)
+"""Between two looks at the same names; whoever waits for a predecessor asks every 5 s."""
+CLAIM = kind_named("PersistentVolumeClaim")
+
+
+class Lookups:
+    """Reads what a situation depends on, seldom and only while it matters."""
+
+    def __init__(self, client: Client, store: Store, clock: Callable[[], Time]) -> None:
+        self._client = client
+        self._store = store
+        self._clock = clock
+
+    async def refresh(self, s: Situation) -> bool:
+        """Look again at names that weren't ours, and once at a claim. Whether anything was looked at."""
+        notes = self._store.notes(s.key)
+        claim = _claim_to_read(s)
+        if not (s.foreign_names or claim) or (notes.looked_at and self._clock() - notes.looked_at < PAUSE):
+            return False
+        notes.looked_at = self._clock()
+        for child in s.foreign_names:
+            await self.look(s, kind_named(child.kind), child.name)
+        if claim:
+            live = await self._read(s.key, CLAIM, claim)
+            notes.claim_access_modes = tuple(live["spec"].get("accessModes") or ()) if live else None
+        return True
+
+    async def look(self, s: Situation, kind: Kind, name: str) -> None:
+        """Find out what has this name: nothing any more, an object of the job, or somebody else's."""
+        foreign = self._store.notes(s.key).foreign
+        live = await self._read(s.key, kind, name)
+        foreign.pop((kind.kind, name), None)
+        if live is None:
+            return
+        if _is_ours(live, s):
+            self._store.put(kind, live)
+        else:
+            foreign[kind.kind, name] = ForeignChild(
+                kind=kind.kind,
+                name=name,
+                terminating="deletionTimestamp" in live["metadata"],
+                owner=self._living_owner(s.key.namespace, live),
+            )
+
+    async def _read(self, key: JobKey, kind: Kind, name: str) -> Json | None:
+        try:
+            return await self._client.get(kind, key.namespace, name)
+        except ApiError as error:
+            if error.code == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
+    def _living_owner(self, namespace: str, live: Json) -> str | None:
+        """Kind and name of the object's controller. Of owners that are no jobs it can't be told whether they live."""
+        owner = views.controller(live)
+        if owner is None:
+            return None
+        if owner["kind"] == names.KIND and not self._store.has_job(JobKey(namespace, owner["name"]), owner["uid"]):
+            return None
+        return f"{owner['kind']} {owner['name']}"
+
+
+def _is_ours(live: Json, s: Situation) -> bool:
+    """Whether the object belongs to this incarnation of the job, or is a claim that outlives jobs of its name.
+
+    What is being deleted can't be used any more, but for pods, whose going we watch.
+    """
+    if "deletionTimestamp" in live["metadata"] and live["kind"] != POD.kind:
+        return False
+    owner = views.owner_uid(live)
+    labels = live["metadata"].get("labels") or {}
+    is_left_claim = live["kind"] == CLAIM.kind and owner is None and labels.get(names.LABEL_JOB) == s.key.name
+    return owner == s.uid or is_left_claim
+
+
+def _claim_to_read(s: Situation) -> str | None:
+    """The existing claim that the spec names, while what it allows still matters and isn't known."""
+    if s.status.start_time or s.claim_access_modes is not None or s.spec is None or s.spec.checkpoint is None:
+        return None
+    return s.spec.checkpoint.persistent_volume_claim
