@@ -53,9 +53,7 @@ def worst(message: str, lone_restarts: int = 512) -> JobStatus:
         finished={"worker": odd, "ps": "0"},
         chief_finished_at=NOW,
         restarts=Restarts(12345, 12345, 12345, 37035),
-        recovery=RecoveryState(
-            10, 20, 3, "Application exited 1", 10**9, 3, nodes, 10**9, dict.fromkeys(nodes, 2), nodes, NOW
-        ),
+        recovery=RecoveryState(10, 20, 3, "s" * 160, 10**9, 3, nodes, 10**9, dict.fromkeys(nodes, 2), nodes, NOW),
         restart_request="r" * 256,
         clock=Clock(1234567.123456, 1234567.123456, NOW),
         roles={role: RoleStatus(512, 512, 512, 512, 512) for role in ("chief", "worker", "ps", "evaluator")},
@@ -79,7 +77,7 @@ def size(status: JobStatus) -> int:
     return len(msgspec.json.encode(status))
 
 
-@given(st.text(max_size=4000), st.integers(0, 400))
+@given(st.text(max_size=4000), st.integers(0, 300))
 def test_any_message_in_the_worst_status_fits(message: str, lone_restarts: int) -> None:
     status = worst(message, lone_restarts)
     kept = bounded(status)

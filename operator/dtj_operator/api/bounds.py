@@ -1,6 +1,7 @@
 """How a status stays under its size: long messages are cut, and of lists the newest entries stay.
 
-What decisions read (rounds, starts, counters) is never cut: were it lost, a pod's name could be used twice.
+What decisions read (rounds, starts, counters) is never cut: were it lost, a pod's name could be used twice. So a job
+of which 300 tasks were restarted alone, each by itself, is the largest that is sure to fit.
 """
 
 import msgspec
