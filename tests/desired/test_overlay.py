@@ -141,7 +141,35 @@ def test_trainer(asked: str | None, containers: list[str], found: str | None) ->
 
 
 FIELDS = st.sampled_from(
-    ["metadata", "spec", "name", "containers", "initContainers", "env", "ports", "volumes", "volumeMounts", "command", "securityContext", "affinity", "nodeAffinity", "labels", "tolerations", "resources", "limits", "workingDir", "dnsConfig", "options", "mountPath", "containerPort", "capabilities", "add", "hostNetwork", "nvidia.com/gpu", "x"]
+    [
+        "metadata",
+        "spec",
+        "name",
+        "containers",
+        "initContainers",
+        "env",
+        "ports",
+        "volumes",
+        "volumeMounts",
+        "command",
+        "securityContext",
+        "affinity",
+        "nodeAffinity",
+        "labels",
+        "tolerations",
+        "resources",
+        "limits",
+        "workingDir",
+        "dnsConfig",
+        "options",
+        "mountPath",
+        "containerPort",
+        "capabilities",
+        "add",
+        "hostNetwork",
+        "nvidia.com/gpu",
+        "x",
+    ]
 )
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-1, 3), st.sampled_from(["trainer", "a", "/data", "", "0"]))
 ANYTHING = st.recursive(

@@ -155,7 +155,8 @@ def _placed(
         if gang.topology_key in node.labels:
             domains.setdefault(node.labels[gang.topology_key], []).append(node)
     shortfalls = []
-    for _, nodes in sorted(domains.items()):
+    # Small domains first, to leave large ones to those who need them.
+    for _, nodes in sorted(domains.items(), key=lambda domain: (len(domain[1]), domain[0])):
         found = place(gang.demands, nodes, loads, avoid)
         if not isinstance(found, Shortfall):
             return found
@@ -163,7 +164,7 @@ def _placed(
     if not shortfalls:
         missing = f"no node has the label {gang.topology_key}"
         return Shortfall(f"waiting for a node for these pods: {missing}", f"can never fit: {missing}")
-    # The one that only waits tells more than one that never fits; in any case all must be in one domain.
-    best = next((each for each in shortfalls if each.never is None), shortfalls[0])
+    # The largest domain tells most, and one where the gang may fit some day more than one where it never will.
+    best = next((each for each in reversed(shortfalls) if each.never is None), shortfalls[-1])
     within = f" within one {gang.topology_key}"
     return Shortfall(best.waiting + within, None if best.never is None else best.never + within)
