@@ -1,4 +1,7 @@
-"""The HTTP side of the embedded API server: who may ask, which request a URL means, how answers and streams are sent. What they say is `api.py`'s."""
+"""The HTTP side of the embedded API server: who may ask, which request a URL means, how answers and streams are sent.
+
+What they say is `api.py`'s.
+"""
 
 import hmac
 from typing import Any
@@ -7,7 +10,7 @@ import msgspec
 import yaml
 from aiohttp import web
 
-from dtj_operator.local import routes
+from dtj_operator.local import protobuf, routes
 from dtj_operator.local.api import Api
 from dtj_operator.local.failures import ApiFailure, bad_request, unsupported_media_type
 from dtj_operator.local.logs import LogSource, NoLogs, log_query
@@ -106,12 +109,12 @@ class ApiServer:
         target = msgspec.structs.replace(target, agent=http.headers.get("User-Agent", "unknown"))
         if target.verb == "watch":
             return await self._send_watch(http, target, accept)
-        reply = printing.printed(self._api, target, self._api.request, accept)
+        reply = printing.printed(self._api.state, target, self._api.request(target), accept)
         return _json(reply.raw, reply.code, reply.warnings)
 
     async def _send_watch(self, http: web.BaseRequest, request: Request, accept: str) -> web.StreamResponse:
         follower = self._api.watch(request)
-        line = printing.watch_lines(self._api, request, accept)
+        line = printing.watch_lines(self._api.state, request, accept)
         response = web.StreamResponse(headers={"Content-Type": _JSON, "Cache-Control": "no-cache"})
         try:
             await response.prepare(http)
@@ -151,6 +154,8 @@ async def _body(http: web.BaseRequest) -> Any:
     if not text:
         return None
     media = http.content_type
+    if media == protobuf.MEDIA_TYPE:
+        return protobuf.decode(text)
     if media == "application/apply-patch+yaml" or media in ("application/yaml", "text/yaml"):
         return _yaml(text)
     if "json" not in media and media != "application/octet-stream":

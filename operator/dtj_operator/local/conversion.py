@@ -1,4 +1,4 @@
-"""Objects as a version serves them: the type header in front, and the two shapes of Event translated into each other."""
+"""Objects as a version serves them: with their type header, and Events in either of their two shapes."""
 
 from typing import Any
 

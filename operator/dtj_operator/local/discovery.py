@@ -1,4 +1,4 @@
-"""What clients read first: versions, groups and resources, in the old form of many documents and the aggregated form of one."""
+"""What clients read first: versions, groups and resources, as many small documents or aggregated into one."""
 
 from typing import Any
 

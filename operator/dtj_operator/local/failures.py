@@ -1,4 +1,7 @@
-"""How the API refuses: a Kubernetes `Status` as an exception, and the field faults that a 422 lists. What is refused is decided elsewhere."""
+"""How the API refuses: a Kubernetes `Status` as an exception, and the field faults that a 422 lists.
+
+What is refused is decided elsewhere.
+"""
 
 import json
 from collections.abc import Iterable, Sequence

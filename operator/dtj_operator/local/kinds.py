@@ -1,4 +1,7 @@
-"""The kinds the server knows: names, versions, subresources, what they can be selected by. Schemas are `types/`'s and `custom/`'s business."""
+"""The kinds the server knows: names, versions, subresources, what they can be selected by.
+
+Schemas are `shapes/`'s and `custom/`'s business.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -36,6 +39,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     def resource(self) -> str:
         """The name that messages use: `pods`, `distributedtrainingjobs.dtj.dev`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def served_as(self) -> str:
+        """One version of the resource."""
+        return f"{self.resource}/{self.version}"
 
     @property
     def header(self) -> Json:

@@ -1,4 +1,7 @@
-"""How the API server reads container logs: what is asked, and the interface that the kubelet implements. The kubelet keeps the logs."""
+"""How the API server reads container logs: what is asked, and the interface that the kubelet implements.
+
+The kubelet keeps the logs.
+"""
 
 import datetime
 from collections.abc import AsyncIterator
@@ -47,7 +50,10 @@ def all_containers(spec: Json) -> list[Json]:
 
 
 def log_query(request: Request, spec: Json) -> LogQuery:
-    """The parameters of `pods/<name>/log`. 400 for a pod of several containers when none is named, or for an unknown one."""
+    """The parameters of `pods/<name>/log`.
+
+    400 for a pod of several containers when none is named, or for an unknown one.
+    """
     params = request.params
     containers = [one["name"] for one in spec.get("containers") or []]
     container = params.get("container", "")

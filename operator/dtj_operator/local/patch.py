@@ -1,10 +1,13 @@
-"""Merge patch, JSON patch and strategic merge patch: pure functions that never change what they are given. Apply is `fieldmanager/`'s business."""
+"""Merge patch, JSON patch and strategic merge patch: pure functions that never change what they are given.
+
+Apply is `fieldmanager/`'s business.
+"""
 
 import copy
 from typing import Any, Literal
 
 from dtj_operator.local.failures import ApiFailure, bad_request, unsupported_media_type
-from dtj_operator.local.types.shape import Shape
+from dtj_operator.local.shapes.shape import Shape
 
 Json = dict[str, Any]
 PatchType = Literal["merge", "json", "strategic", "apply"]

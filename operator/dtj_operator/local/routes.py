@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from aiohttp import web
 
-from dtj_operator.local import discovery
+from dtj_operator.local import discovery, openapi
 from dtj_operator.local.failures import ApiFailure, method_not_allowed, no_such_path
 from dtj_operator.local.state import Request
 
@@ -37,6 +37,12 @@ def document(api: "Api", path: str, accept: str) -> Document | None:
             return Document(b"ok", "text/plain; charset=utf-8")
         case ["version"]:
             return _document(discovery.VERSION)
+        case ["openapi", "v3"]:
+            return _document(openapi.index(api.state))
+        case ["openapi", "v3", "api", version]:
+            return _found(lambda: openapi.document(api.state, "", version))
+        case ["openapi", "v3", "apis", group, version]:
+            return _found(lambda: openapi.document(api.state, group, version))
         case ["api" | "apis" as root]:
             if discovery.AGGREGATED in accept:
                 found = discovery.aggregated(kinds, core=root == "api")

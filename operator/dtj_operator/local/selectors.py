@@ -1,7 +1,11 @@
-"""Label and field selectors: parsing with kube-apiserver's errors, and matching. What an object's selectable fields are is `kinds.py`'s."""
+"""Label and field selectors: parsing with kube-apiserver's errors, and matching.
+
+What an object's selectable fields are is `kinds.py`'s.
+"""
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -47,7 +51,7 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
     return tuple(_label_requirement(part, text) for part in _split(text) if part.strip())
 
 
-def parse_fields(text: str, known: Mapping[str, str] | frozenset[str], resource: str) -> tuple[Requirement, ...]:
+def parse_fields(text: str, known: frozenset[str]) -> tuple[Requirement, ...]:
     """The requirements of a `fieldSelector` parameter; 400 for a field the kind cannot be selected by."""
     found = []
     for part in text.split(","):
@@ -55,25 +59,22 @@ def parse_fields(text: str, known: Mapping[str, str] | frozenset[str], resource:
             continue
         key, operator, value = _field_terms(part)
         if key not in known:
-            raise bad_request(
-                f'Unable to find {resource} that match label selector "", field selector "{text}": '
-                f"field label not supported: {key}"
-            )
+            raise bad_request(f"field label not supported: {key}")
         found.append(Requirement(key, "notin" if operator == "!=" else "in", frozenset([value])))
     return tuple(found)
 
 
-def of_label_selector(selector: Mapping[str, object] | None) -> tuple[Requirement, ...] | None:
+def of_label_selector(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...] | None:
     """A `LabelSelector` object's requirements; None where it is absent and so selects nothing."""
     if selector is None:
         return None
     match_labels = selector.get("matchLabels") or {}
     expressions = selector.get("matchExpressions") or []
-    assert isinstance(match_labels, dict) and isinstance(expressions, list)
     operators = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}
     found = [Requirement(key, "in", frozenset([value])) for key, value in match_labels.items()]
-    for one in expressions:
-        found.append(Requirement(one["key"], operators[one["operator"]], frozenset(one.get("values") or [])))
+    found += [
+        Requirement(one["key"], operators[one["operator"]], frozenset(one.get("values") or [])) for one in expressions
+    ]
     return tuple(found)
 
 

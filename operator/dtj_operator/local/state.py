@@ -1,4 +1,4 @@
-"""What one embedded API server is made of, handed to everything that serves a request; and the request and reply themselves."""
+"""What one embedded API server is made of, handed to all that serves it; and requests and replies."""
 
 import datetime
 from collections.abc import Callable, Mapping
@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 
 from dtj_operator.local.admission.builtin import RULES
+from dtj_operator.local.admission.quota import QuotaLedger
 from dtj_operator.local.admission.rules import Rules
+from dtj_operator.local.custom.rules import CustomRules
 from dtj_operator.local.kinds import Kind, Kinds
 from dtj_operator.local.store import Entry, Store
 
@@ -15,7 +17,10 @@ Json = dict[str, Any]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One call. `verb` is RBAC's (`get`, `list`, `create`, …); `content_type` tells a patch's kind, `agent` the client's name."""
+    """One call.
+
+    `verb` is RBAC's (`get`, `list`, `create`, …); `content_type` tells a patch's kind, `agent` the client's name.
+    """
 
     verb: str
     kind: Kind
@@ -46,9 +51,10 @@ class State:
     def __init__(self, now: Callable[[], datetime.datetime], uid: Callable[[], str], history: int) -> None:
         self.store = Store(history)
         self.kinds = Kinds()
-        self.custom_rules: dict[str, Rules] = {}
+        self.custom_rules: dict[str, CustomRules] = {}
         self.now = now
         self.uid = uid
+        self.quotas = QuotaLedger(self)
 
     def timestamp(self) -> str:
         return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -63,5 +69,5 @@ class State:
 
     def rules(self, kind: Kind) -> Rules:
         if kind.custom:
-            return self.custom_rules[f"{kind.resource}/{kind.version}"]
+            return self.custom_rules[kind.served_as]
         return RULES[kind.resource]

@@ -1,7 +1,9 @@
-"""Objects in memory under one resourceVersion counter, with the history that watches and continued lists need. No rule of any kind lives here.
+"""Objects in memory under one resourceVersion counter, with the history that watches and continued lists need.
 
-Objects are kept as JSON without their type header (`apiVersion`, `kind`): one resource is served in several versions, and
-lists of built-in kinds carry no headers. What is stored is never changed afterwards, so readers share it.
+No rule of any kind lives here.
+
+Objects are kept as JSON without their type header (`apiVersion`, `kind`): one resource is served in several versions,
+and lists of built-in kinds carry no headers. What is stored is never changed afterwards, so readers share it.
 """
 
 import asyncio
@@ -21,7 +23,7 @@ BACKLOG = 100_000
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One stored version of an object, with the few values that selectors and the garbage collector read without decoding it."""
+    """One stored version of an object, with the few values that are read without decoding it."""
 
     namespace: str
     name: str
@@ -38,7 +40,10 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What happened to one object. `entry` is its state afterwards, for a deletion the last one under the deletion's revision."""
+    """What happened to one object.
+
+    `entry` is its state afterwards, for a deletion the last one under the deletion's revision.
+    """
 
     type: ChangeType
     storage: str
@@ -95,7 +100,7 @@ class Watch:
 
 
 class Store:
-    """The counter, the objects by storage (`pods`, `leases.coordination.k8s.io`), the newest changes and who watches them."""
+    """The counter, the objects by storage (`pods`, `leases.coordination.k8s.io`), the newest changes, the watches."""
 
     def __init__(self, history: int = HISTORY) -> None:
         self.revision = 1

@@ -1,1 +1,1 @@
-"""What a built-in object must be to be let in: defaults, checks, limits and quotas, as kube-apiserver's own admission has them."""
+"""What a built-in object must be to be let in: defaults, checks, limits and quotas, as kube-apiserver has them."""

@@ -1,7 +1,11 @@
-"""Admission of what is written: namespaces, limits, service accounts, tolerations, priorities and quotas, in kube-apiserver's order."""
+"""What admission checks and fills in at creation: namespace, limits, service account, tolerations, priority."""
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dtj_operator.local import quantity
+from dtj_operator.local.admission import poddefaults
+from dtj_operator.local.failures import ApiFailure, not_found, refused
 from dtj_operator.local.kinds import Kind
 
 if TYPE_CHECKING:
@@ -9,18 +13,133 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+# How long a pod stays on a node that is not ready or not reached, unless its own tolerations say something else.
+_EVICTION_SECONDS = 300
+_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
-def mutate(state: "State", kind: Kind, body: Json) -> None:
-    """Before the checks of a create: refuse where the namespace says no."""
-    metadata = body["metadata"]
+
+def check_namespace(state: "State", kind: Kind, body: Json) -> None:
+    """404 where the namespace is missing, 403 where it is being deleted."""
     if not kind.namespaced:
         return
+    metadata = body["metadata"]
     namespace = state.store.read("namespaces", "", metadata["namespace"])
     if namespace is None:
-        from dtj_operator.local.failures import not_found
-
         raise not_found("namespaces", metadata["namespace"])
+    if namespace.decode()["metadata"].get("deletionTimestamp"):
+        name = metadata["namespace"]
+        told = f"unable to create new content in namespace {name} because it is being terminated"
+        failure = refused(kind.resource, metadata.get("name", ""), told)
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {name} is being terminated",
+            "field": "metadata.namespace",
+        }
+        failure.status["details"]["causes"] = [cause]
+        raise failure
 
 
-def check_quota(state: "State", kind: Kind, body: Json, old: Json | None, *, dry_run: bool) -> None:
-    """Refuse what would exceed a quota of the namespace."""
+def mutate_pod(state: "State", kind: Kind, body: Json) -> None:
+    """Fill in what the namespace and the cluster give a new pod; 403 for what they do not allow."""
+    spec, namespace, name = body["spec"], body["metadata"]["namespace"], body["metadata"].get("name", "")
+    for entry in state.store.entries("limitranges", namespace):
+        _apply_limit_range(kind, name, entry.decode().get("spec", {}).get("limits") or [], spec)
+    _set_account(state, namespace, name, spec)
+    _set_tolerations(spec)
+    _set_priority(state, kind, name, spec)
+    body["status"]["qosClass"] = poddefaults.quality_class(spec)
+
+
+def _apply_limit_range(kind: Kind, name: str, limits: list[Json], spec: Json) -> None:
+    for item in limits:
+        if item.get("type") == "Container":
+            for container in poddefaults.containers(spec):
+                _default_resources(container, item)
+    faults = [fault for item in limits if item.get("type") == "Container" for fault in _limit_faults(item, spec)]
+    if faults:
+        raise refused(kind.resource, name, faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+
+
+def _default_resources(container: Json, item: Json) -> None:
+    resources = container.setdefault("resources", {})
+    for field, default in (("limits", "default"), ("requests", "defaultRequest")):
+        amounts = {**(item.get(default) or {}), **(resources.get(field) or {})}
+        if amounts:
+            resources[field] = amounts
+
+
+def _limit_faults(item: Json, spec: Json) -> list[str]:
+    found = []
+    for container in poddefaults.containers(spec):
+        resources = container.get("resources") or {}
+        for resource, bound in (item.get("max") or {}).items():
+            amount = (resources.get("limits") or {}).get(resource)
+            if amount is None:
+                found.append(f"maximum {resource} usage per Container is {bound}.  No limit is specified")
+            elif quantity.parse(amount) > quantity.parse(bound):
+                found.append(f"maximum {resource} usage per Container is {bound}, but limit is {amount}")
+        for resource, bound in (item.get("min") or {}).items():
+            amount = (resources.get("requests") or {}).get(resource)
+            if amount is None:
+                found.append(f"minimum {resource} usage per Container is {bound}.  No request is specified")
+            elif quantity.parse(amount) < quantity.parse(bound):
+                found.append(f"minimum {resource} usage per Container is {bound}, but request is {amount}")
+        for resource, bound in (item.get("maxLimitRequestRatio") or {}).items():
+            limit = quantity.parse((resources.get("limits") or {}).get(resource, "0"))
+            request = quantity.parse((resources.get("requests") or {}).get(resource, "0")) or Fraction(1)
+            if limit / request > quantity.parse(bound):
+                told = f"but provided ratio is {float(limit / request):f}"
+                found.append(f"{resource} max limit to request ratio per Container is {bound}, {told}")
+    return found
+
+
+def _set_account(state: "State", namespace: str, name: str, spec: Json) -> None:
+    account = spec.get("serviceAccountName") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = account
+    entry = state.store.read("serviceaccounts", namespace, account)
+    if entry is None:
+        told = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
+        raise refused("pods", name, told)
+    secrets = entry.decode().get("imagePullSecrets")
+    if secrets and not spec.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = secrets
+
+
+def _set_tolerations(spec: Json) -> None:
+    given = spec.get("tolerations") or []
+    for taint in _NODE_TAINTS:
+        if not any(_tolerates(toleration, taint) for toleration in given):
+            given = [
+                *given,
+                {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _EVICTION_SECONDS},
+            ]
+    spec["tolerations"] = given
+
+
+def _tolerates(toleration: Json, taint: str) -> bool:
+    return bool(toleration.get("key", taint) == taint and toleration.get("effect", "NoExecute") == "NoExecute")
+
+
+def _set_priority(state: "State", kind: Kind, name: str, spec: Json) -> None:
+    class_name = spec.get("priorityClassName")
+    priority, policy = 0, "PreemptLowerPriority"
+    if class_name in ("system-cluster-critical", "system-node-critical"):
+        priority = 2_000_000_000 if class_name == "system-cluster-critical" else 2_000_001_000
+    elif class_name:
+        entry = state.store.read("priorityclasses.scheduling.k8s.io", "", class_name)
+        if entry is None:
+            raise ApiFailure(
+                403,
+                "Forbidden",
+                f'{kind.resource} "{name}" is forbidden: no PriorityClass with name {class_name} was found',
+            )
+        found = entry.decode()
+        priority, policy = found.get("value", 0), found.get("preemptionPolicy", policy)
+    else:
+        for entry in state.store.entries("priorityclasses.scheduling.k8s.io"):
+            found = entry.decode()
+            if found.get("globalDefault"):
+                spec["priorityClassName"] = entry.name
+                priority, policy = found.get("value", 0), found.get("preemptionPolicy", policy)
+    spec["priority"] = priority
+    spec["preemptionPolicy"] = policy

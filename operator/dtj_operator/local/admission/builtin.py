@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
-from dtj_operator.local.admission import metadata, names
+from dtj_operator.local.admission import metadata, names, objects, podchecks, poddefaults, podupdates
+from dtj_operator.local.custom import definitions
 from dtj_operator.local.failures import FieldFault
-from dtj_operator.local.types.shape import Shape, built_in_shape
+from dtj_operator.local.shapes.shape import Shape, built_in_shape
 
 Json = dict[str, Any]
 
@@ -32,6 +33,7 @@ class BuiltInRules(msgspec.Struct, frozen=True, kw_only=True):
     checks: Callable[[Json, Json | None], list[FieldFault]] = _no_faults
     name_rule: Callable[[str], list[str]] = names.subdomain_faults
     has_status: bool = False
+    born_with_status: bool = False
     counts_generation: bool = False
 
     @property
@@ -42,7 +44,7 @@ class BuiltInRules(msgspec.Struct, frozen=True, kw_only=True):
         self.defaults(body)
 
     def on_create(self, body: Json) -> None:
-        if self.has_status:
+        if self.has_status and not self.born_with_status:
             body.pop("status", None)
         if self.counts_generation:
             body["metadata"]["generation"] = 1
@@ -81,26 +83,51 @@ def _carry(body: Json, old: Json, key: str) -> None:
         body.pop(key, None)
 
 
+def _pod_faults(body: Json, old: Json | None) -> list[FieldFault]:
+    return podchecks.faults(body) if old is None else podupdates.faults(body, old)
+
+
 RULES: Mapping[str, BuiltInRules] = {
-    "configmaps": BuiltInRules(model="V1ConfigMap"),
+    "configmaps": BuiltInRules(model="V1ConfigMap", checks=objects.data_faults),
     "customresourcedefinitions.apiextensions.k8s.io": BuiltInRules(
-        model="V1CustomResourceDefinition", counts_generation=True
+        model="V1CustomResourceDefinition", defaults=definitions.default, fresh=definitions.fresh,
+        checks=definitions.faults, has_status=True, counts_generation=True,
     ),
     "endpointslices.discovery.k8s.io": BuiltInRules(model="V1EndpointSlice"),
     "events": BuiltInRules(model="CoreV1Event"),
     "events.events.k8s.io": BuiltInRules(model="EventsV1Event"),
-    "leases.coordination.k8s.io": BuiltInRules(model="V1Lease"),
-    "limitranges": BuiltInRules(model="V1LimitRange"),
-    "namespaces": BuiltInRules(model="V1Namespace", has_status=True, name_rule=names.label_faults),
-    "networkpolicies.networking.k8s.io": BuiltInRules(model="V1NetworkPolicy", counts_generation=True),
-    "nodes": BuiltInRules(model="V1Node"),
-    "persistentvolumeclaims": BuiltInRules(model="V1PersistentVolumeClaim", has_status=True),
-    "persistentvolumes": BuiltInRules(model="V1PersistentVolume", has_status=True),
-    "poddisruptionbudgets.policy": BuiltInRules(model="V1PodDisruptionBudget", has_status=True, counts_generation=True),
-    "pods": BuiltInRules(model="V1Pod", has_status=True, counts_generation=True),
-    "priorityclasses.scheduling.k8s.io": BuiltInRules(model="V1PriorityClass", counts_generation=True),
+    "leases.coordination.k8s.io": BuiltInRules(model="V1Lease", checks=objects.lease_faults),
+    "limitranges": BuiltInRules(model="V1LimitRange", defaults=objects.default_limit_range),
+    "namespaces": BuiltInRules(
+        model="V1Namespace", fresh=objects.fresh_namespace, name_rule=names.label_faults, has_status=True,
+    ),
+    "networkpolicies.networking.k8s.io": BuiltInRules(
+        model="V1NetworkPolicy", defaults=objects.default_policy, counts_generation=True,
+    ),
+    "nodes": BuiltInRules(model="V1Node", has_status=True, born_with_status=True),
+    "persistentvolumeclaims": BuiltInRules(
+        model="V1PersistentVolumeClaim", defaults=objects.default_claim, fresh=objects.fresh_claim,
+        checks=objects.claim_faults, has_status=True,
+    ),
+    "persistentvolumes": BuiltInRules(model="V1PersistentVolume", fresh=objects.fresh_volume, has_status=True),
+    "poddisruptionbudgets.policy": BuiltInRules(
+        model="V1PodDisruptionBudget", fresh=objects.fresh_budget, has_status=True, counts_generation=True,
+    ),
+    "pods": BuiltInRules(
+        model="V1Pod", defaults=poddefaults.default, fresh=poddefaults.fresh_status, checks=_pod_faults,
+        has_status=True, counts_generation=True,
+    ),
+    "priorityclasses.scheduling.k8s.io": BuiltInRules(
+        model="V1PriorityClass", defaults=objects.default_priority_class, counts_generation=True,
+    ),
     "resourcequotas": BuiltInRules(model="V1ResourceQuota", has_status=True),
-    "secrets": BuiltInRules(model="V1Secret"),
+    "secrets": BuiltInRules(model="V1Secret", defaults=objects.default_secret, checks=objects.secret_faults),
+    "selfsubjectaccessreviews.authorization.k8s.io": BuiltInRules(model="V1SelfSubjectAccessReview"),
+    "selfsubjectrulesreviews.authorization.k8s.io": BuiltInRules(model="V1SelfSubjectRulesReview"),
+    "selfsubjectreviews.authentication.k8s.io": BuiltInRules(model="V1SelfSubjectReview"),
     "serviceaccounts": BuiltInRules(model="V1ServiceAccount"),
-    "services": BuiltInRules(model="V1Service", has_status=True, name_rule=names.service_name_faults),
-}
+    "services": BuiltInRules(
+        model="V1Service", defaults=objects.default_service, fresh=objects.fresh_service,
+        checks=objects.service_faults, name_rule=names.service_name_faults, has_status=True,
+    ),
+}  # fmt: skip

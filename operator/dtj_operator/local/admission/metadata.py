@@ -11,6 +11,7 @@ NameRule = Callable[[str], list[str]]
 
 # The total of keys and values of one object's annotations.
 ANNOTATION_BYTES = 256 * 1024
+IMMUTABLE = "field is immutable"
 
 
 def faults(metadata: Json, name_rule: NameRule) -> list[FieldFault]:
@@ -43,10 +44,11 @@ def label_faults(labels: dict[str, str], path: str) -> list[FieldFault]:
 
 def update_faults(metadata: Json, old: Json) -> list[FieldFault]:
     """What an update may not change; the update has already carried over what a client may leave out."""
-    found = []
-    for field in ("uid", "creationTimestamp"):
-        if metadata.get(field) != old.get(field):
-            found.append(invalid(f"metadata.{field}", metadata.get(field), "field is immutable"))
+    found = [
+        invalid(f"metadata.{field}", metadata.get(field), IMMUTABLE)
+        for field in ("uid", "creationTimestamp")
+        if metadata.get(field) != old.get(field)
+    ]
     if old.get("deletionTimestamp"):
         added = [one for one in metadata.get("finalizers") or [] if one not in (old.get("finalizers") or [])]
         if added:

@@ -23,8 +23,9 @@ def subdomain_faults(text: str) -> list[str]:
     """What keeps the text from being a DNS subdomain; empty when nothing does."""
     return _judged(
         text, 253, _SUBDOMAIN,
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-        f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN_FORM}')",
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+        "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+        f"'{_SUBDOMAIN_FORM}')",
     )  # fmt: skip
 
 
@@ -32,8 +33,8 @@ def label_faults(text: str) -> list[str]:
     """What keeps the text from being a DNS label."""
     return _judged(
         text, 63, _LABEL,
-        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-        f"an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_FORM}')",
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
+        f"with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_FORM}')",
     )  # fmt: skip
 
 
@@ -41,8 +42,9 @@ def service_name_faults(text: str) -> list[str]:
     """What keeps the text from being the name of a Service (RFC 1035)."""
     return _judged(
         text, 63, _SERVICE,
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and "
-        f"end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{_SERVICE_FORM}')",
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+        "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation "
+        f"is '{_SERVICE_FORM}')",
     )  # fmt: skip
 
 
@@ -76,8 +78,9 @@ def qualified_name_faults(text: str) -> list[str]:
         found.append("name part must be no more than 63 bytes")
     if not _QUALIFIED.fullmatch(name):
         found.append(
-            "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
-            f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED_FORM}')"
+            "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+            "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+            f"'{_QUALIFIED_FORM}')"
         )
     return found
 
@@ -86,8 +89,9 @@ def label_value_faults(text: str) -> list[str]:
     """What keeps the text from being a label's value."""
     return _judged(
         text, 63, _VALUE,
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end "
-        f"with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_VALUE_FORM}')",
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
+        "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+        f"validation is '{_VALUE_FORM}')",
     )  # fmt: skip
 
 
@@ -104,8 +108,8 @@ def data_key_faults(text: str) -> list[str]:
         return [f"must not be '{text}'" if text in (".", "..") else "must not start with '..'"]
     return _judged(
         text, 253, _CONFIG_KEY,
-        "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
-        f"'key-name', regex used for validation is '{_CONFIG_KEY_FORM}')",
+        "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME', "
+        f" or 'key-name', regex used for validation is '{_CONFIG_KEY_FORM}')",
     )  # fmt: skip
 
 

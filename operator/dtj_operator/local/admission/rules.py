@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 from dtj_operator.local.failures import FieldFault
-from dtj_operator.local.types.shape import Shape
+from dtj_operator.local.shapes.shape import Shape
 
 Json = dict[str, Any]
 

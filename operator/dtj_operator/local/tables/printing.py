@@ -1,19 +1,134 @@
 """The form of an answer that the client accepts: the object itself, a table of it, or only its metadata."""
 
+import datetime
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
-from dtj_operator.local.state import Reply, Request
+import msgspec
+
+from dtj_operator.local.kinds import Kind
+from dtj_operator.local.state import Reply, Request, State
+from dtj_operator.local.tables import cells, rows
+from dtj_operator.local.tables.columns import AGE, COLUMNS, NAME, Column
 from dtj_operator.local.verbs import reading
 from dtj_operator.local.verbs.reading import WatchEvent
 
-if TYPE_CHECKING:
-    from dtj_operator.local.api import Api
+Json = dict[str, Any]
+
+_META = "meta.k8s.io/v1"
 
 
-def printed(api: "Api", request: Request, serve: Callable[[Request], Reply], accept: str) -> Reply:
-    return serve(request)
+def printed(state: State, request: Request, reply: Reply, accept: str) -> Reply:
+    """The reply in the first form of the `Accept` header that is known."""
+    form = accepted_form(accept)
+    if form == "" or request.subresource:
+        return reply
+    body = reply.body
+    if body.get("kind") == "Status":
+        return reply
+    is_list = "items" in body and body["kind"].endswith("List")
+    items = body["items"] if is_list else [body]
+    metadata = body["metadata"] if is_list else {"resourceVersion": body["metadata"].get("resourceVersion", "")}
+    if form == "Table":
+        answer = table(state, request, items, metadata)
+    elif is_list:
+        answer = {"kind": "PartialObjectMetadataList", "apiVersion": _META, "metadata": metadata,
+                  "items": [_partial(item) for item in items]}  # fmt: skip
+    else:
+        answer = _partial(body)
+    return msgspec.structs.replace(reply, raw=msgspec.json.encode(answer))
 
 
-def watch_lines(api: "Api", request: Request, accept: str) -> Callable[[WatchEvent], bytes]:
-    return lambda event: reading.event_raw(request.kind, event)
+def watch_lines(state: State, request: Request, accept: str) -> Callable[[WatchEvent], bytes]:
+    """How one watch writes its events; the columns of a table are told once."""
+    form = accepted_form(accept)
+    told = False
+
+    def line(event: WatchEvent) -> bytes:
+        nonlocal told
+        if form == "" or event.status is not None:
+            return reading.event_raw(request.kind, event)
+        if event.entry is None:
+            body, metadata = reading.bookmark(request.kind, event), {"resourceVersion": str(event.revision)}
+        else:
+            body, metadata = event.entry.decode(), {"resourceVersion": str(event.entry.revision)}
+        if form == "Table":
+            item = table(state, request, [body] if event.entry else [], metadata)
+            if told:
+                item["columnDefinitions"] = None
+            told = True
+        else:
+            item = _partial(body)
+        return msgspec.json.encode({"type": event.type, "object": item}) + b"\n"
+
+    return line
+
+
+def accepted_form(accept: str) -> str:
+    """`Table`, `PartialObjectMetadata`, or empty for the object as it is."""
+    for media in accept.split(","):
+        name, *parameters = (part.strip() for part in media.split(";"))
+        values = dict(parameter.partition("=")[::2] for parameter in parameters)
+        if name not in ("application/json", "*/*", "application/*"):
+            continue
+        form = values.get("as", "")
+        if not form:
+            return ""
+        if values.get("v", "v1") == "v1" and form in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
+            return form.removesuffix("List")
+    return ""
+
+
+def table(state: State, request: Request, items: list[Json], metadata: Json) -> Json:
+    columns, row = _columns_and_row(state, request.kind)
+    now = state.now()
+    include = request.params.get("includeObject", "Metadata")
+    return {
+        "kind": "Table",
+        "apiVersion": _META,
+        "metadata": metadata,
+        "columnDefinitions": [_described(column) for column in columns],
+        "rows": [{"cells": row(item, now), **_included(request.kind, item, include)} for item in items],
+    }
+
+
+def _columns_and_row(state: State, kind: Kind) -> tuple[tuple[Column, ...], rows.Row]:
+    if not kind.custom:
+        return COLUMNS.get(kind.storage, (NAME, AGE)), rows.ROWS.get(kind.storage, rows.name_and_age)
+    declared = state.custom_rules[kind.served_as].columns or [
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+    ]
+    columns = tuple(
+        Column(
+            column["name"], bool(column.get("priority")), column.get("type", "string"), column.get("format", ""),
+            column.get("description", ""),
+        )
+        for column in declared
+    )  # fmt: skip
+
+    def row(body: Json, now: datetime.datetime) -> list[Any]:
+        return [body["metadata"]["name"], *(cells.custom_cell(column, body, now) for column in declared)]
+
+    return (NAME, *columns), row
+
+
+def _described(column: Column) -> Json:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": column.description,
+        "priority": 1 if column.wide else 0,
+    }
+
+
+def _included(kind: Kind, item: Json, include: str) -> Json:
+    if include == "None":
+        return {}
+    if include == "Object":
+        return {"object": {**kind.header, **item}}
+    return {"object": _partial(item)}
+
+
+def _partial(item: Json) -> Json:
+    return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": item["metadata"]}

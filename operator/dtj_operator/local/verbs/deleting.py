@@ -1,4 +1,7 @@
-"""delete and deletecollection: grace, finalizers and propagation. What happens to dependents afterwards is `garbage.py`'s business."""
+"""delete and deletecollection: grace, finalizers and propagation.
+
+What happens to dependents afterwards is `garbage.py`'s business.
+"""
 
 import datetime
 from typing import Any
@@ -26,7 +29,10 @@ _LASTING_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
 
 def delete(state: State, request: Request) -> Reply:
-    """200 with the object while it lingers, with a Status once it is gone. 409 for a precondition that does not hold."""
+    """200 with the object while it lingers, with a Status once it is gone.
+
+    409 for a precondition that does not hold.
+    """
     entry = state.read(request.kind, request.namespace, request.name)
     if entry is None:
         raise not_found(request.kind.resource, request.name)

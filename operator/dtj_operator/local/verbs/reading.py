@@ -1,4 +1,7 @@
-"""get, list in chunks, and watch: what is read and how a reader follows it. How answers are printed as tables is `tables/`'s business."""
+"""get, list in chunks, and watch: what is read and how a reader follows it.
+
+How answers are printed as tables is `tables/`'s business.
+"""
 
 import asyncio
 import base64
@@ -52,7 +55,10 @@ def get(state: State, request: Request) -> Entry:
 
 
 def list_page(state: State, request: Request) -> Page:
-    """The chunk asked for. A continued list goes on in the state of its first chunk, or is refused when that is forgotten."""
+    """The chunk asked for.
+
+    A continued list goes on in the state of its first chunk, or is refused when that is forgotten.
+    """
     options = list_options(request)
     selector = selector_of(request.kind, options)
     entries, revision = _snapshot(state, request, options)
@@ -75,12 +81,8 @@ def list_page(state: State, request: Request) -> Page:
 
 
 def selector_of(kind: Kind, options: ListOptions) -> Selector:
-    described = (
-        f'"{kind.api_version}, Resource={kind.plural}"' if kind.group else f'"/{kind.version}, Resource={kind.plural}"'
-    )
     return Selector(
-        selectors.parse_labels(options.labels),
-        selectors.parse_fields(options.fields, kind.selectable_fields, described),
+        selectors.parse_labels(options.labels), selectors.parse_fields(options.fields, kind.selectable_fields)
     )
 
 
@@ -92,10 +94,8 @@ def _snapshot(state: State, request: Request, options: ListOptions) -> tuple[Ite
             return store.entries_at(storage, request.namespace, revision), revision
         except Expired:
             raise expired(
-                "The provided continue parameter is too old to display a consistent list result. You can start a new list "
-                "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
-                "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
-                "modified, or deleted between the time the first chunk was returned and now may show up in the list."
+                "The provided continue parameter is too old to display a consistent list result. You can start a new "
+                "list without the continue parameter."
             ) from None
     asked = int(options.resource_version or "0")
     if asked > store.revision:
@@ -144,12 +144,13 @@ class Follower:
         try:
             self._watch: Watch | None = state.store.watch(self.kind.storage, since, self._wants(request.namespace))
         except Expired as why:
-            # The stream itself is granted: the refusal comes as its first event, as kube-apiserver's watch cache does it.
+            # The stream itself is granted: the refusal comes as its first event, as kube-apiserver's watch cache does
+            # it.
             self._watch, self._refusal = None, expired(str(why)).status
         self._since = since
 
     async def events(self) -> AsyncIterator[WatchEvent]:
-        """Until the time that was asked for is over or the reader leaves; ends with an ERROR event where history is lost."""
+        """Until the time asked for is over or the reader leaves; ends with an ERROR event where history is lost."""
         if self._watch is None:
             yield WatchEvent("ERROR", status=self._refusal)
             return

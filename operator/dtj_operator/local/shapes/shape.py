@@ -1,11 +1,11 @@
-"""One view of a type for decoding, patching and applying, whether it is built in or comes from a custom resource's schema."""
+"""One view of a type for decoding, patching and applying, whether built in or from a custom resource's schema."""
 
 import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
-from dtj_operator.local.types import merging, models
-from dtj_operator.local.types.merging import ListRule
+from dtj_operator.local.shapes import merging, models
+from dtj_operator.local.shapes.merging import ListRule
 
 Json = dict[str, Any]
 Form = Literal["object", "map", "list", "string", "integer", "number", "boolean", "quantity", "int-or-string", "any"]
@@ -15,6 +15,7 @@ _SCALARS: dict[str, Form] = {
     "int": "integer",
     "float": "number",
     "bool": "boolean",
+    "bytes": "string",
     "datetime": "string",
     "quantity": "quantity",
     "int-or-string": "int-or-string",
@@ -24,7 +25,10 @@ _ATOMIC = ListRule()
 
 
 class Shape:
-    """`fields` are known only to objects, `items` to lists and maps. Built-in types refer to each other in circles, so both are made when asked for."""
+    """`fields` are known only to objects, `items` to lists and maps.
+
+    Built-in types refer to each other in circles, so both are made when asked for.
+    """
 
     def __init__(
         self,

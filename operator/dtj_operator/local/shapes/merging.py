@@ -1,10 +1,13 @@
-"""How lists of the built-in types merge: the key of a strategic merge patch and the keys of server-side apply, as in Kubernetes' `types.go`."""
+"""How lists of the built-in types merge, in strategic merge patch and server-side apply (Kubernetes' `types.go`)."""
 
 import msgspec
 
 
 class ListRule(msgspec.Struct, frozen=True):
-    """`merge_key` and `retain_keys` serve strategic merge, `keys` server-side apply. A list without a rule is atomic in both."""
+    """`merge_key` and `retain_keys` serve strategic merge, `keys` server-side apply.
+
+    A list without a rule is atomic in both.
+    """
 
     keys: tuple[str, ...] = ()
     merge_key: str = ""

@@ -1,4 +1,4 @@
-"""The built-in types, read from the sources of the installed Kubernetes client without importing it (that takes 0.6 s). Only text is read here."""
+"""The built-in types, read as text from the installed Kubernetes client, since importing it takes 0.6 s."""
 
 import functools
 import importlib.util
@@ -27,7 +27,7 @@ _CLASS_TEXT = re.compile(r'^class \w+\(BaseModel\):\n    """\n(.*?)\n\n    Attri
 
 
 class Field(msgspec.Struct, frozen=True):
-    """`type` is the client's notation: `str`, `List[V1Volume]`, `Dict[str, str]`; or `quantity`, `int-or-string`, `object`."""
+    """`type` is the client's notation, such as `str` or `List[V1Volume]`, or one of `quantity` and `int-or-string`."""
 
     name: str
     type: str
@@ -47,18 +47,22 @@ def definition(name: str) -> Definition:
     text = (_models() / f"{_files()[name]}.py").read_text(encoding="utf-8")
     types = dict(_ENTRY.findall(_block(text, "openapi_types")))
     names = dict(_ENTRY.findall(_block(text, "attribute_map")))
-    fields = tuple(
-        Field(
-            names[attribute],
-            _type(name, names[attribute], types[attribute], annotation),
-            not annotation.startswith("Optional["),
-            _described(arguments),
+    declared = {attribute: (annotation, rest) for attribute, annotation, rest in _FIELD.findall(text)}
+    fields = []
+    for attribute, notation in types.items():
+        # What is a keyword or a method of the client's base class is declared under another name.
+        annotation, arguments = declared.get(attribute) or declared[f"var_{attribute.lstrip('_')}"]
+        json_name = names[attribute]
+        fields.append(
+            Field(
+                json_name,
+                _type(name, json_name, notation, annotation),
+                not annotation.startswith("Optional["),
+                _described(arguments),
+            )
         )
-        for attribute, annotation, arguments in _FIELD.findall(text)
-        if attribute in types
-    )
     about = _CLASS_TEXT.search(text)
-    return Definition(name, about[1].strip() if about else "", fields)
+    return Definition(name, about[1].strip() if about else "", tuple(fields))
 
 
 def referred(notation: str) -> str | None:

@@ -1,9 +1,9 @@
-"""A request's body read as its type: unknown fields told and dropped, wrong types refused, quantities in canonical form. Never changes its input."""
+"""A request's body read as its type: unknown fields dropped, wrong types refused, quantities made canonical."""
 
 from typing import Any
 
 from dtj_operator.local import quantity
-from dtj_operator.local.types.shape import Shape
+from dtj_operator.local.shapes.shape import Shape
 
 Json = dict[str, Any]
 
@@ -28,8 +28,8 @@ class Undecodable(Exception):
 class Decoder:
     """Reads one body. `unknown` collects the paths of what the type does not have.
 
-    A built-in type drops nulls and empty lists and maps, as Go's `omitempty` does; a custom one keeps them for its schema to
-    judge, and leaves wrong types to validation.
+    A built-in type drops nulls and empty lists and maps, as Go's `omitempty` does; a custom one keeps them for its
+    schema to judge, and leaves wrong types to validation.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,15 @@ def _quantity(value: str | int | float) -> str:
 
 def _mismatch(shape: Shape, value: Any, path: str, owner: str) -> str:
     """As Go's decoder says it: the struct, the path without indexes, and the Go type."""
-    given = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object", type(None): "null"}[type(value)]
+    given = {
+        str: "string",
+        bool: "bool",
+        int: "number",
+        float: "number",
+        list: "array",
+        dict: "object",
+        type(None): "null",
+    }[type(value)]
     if shape.form == "quantity":
         return f"quantities must match the regular expression '{quantity.PATTERN}'"
     wanted = _GO_TYPES.get(shape.form) or _go_class(shape)

@@ -1,0 +1,185 @@
+"""What is wrong with a pod's containers: names, images, environment, ports, mounts, resources."""
+
+from typing import Any
+
+from dtj_operator.local import quantity
+from dtj_operator.local.admission import names
+from dtj_operator.local.failures import (
+    FieldFault,
+    duplicate,
+    forbidden_field,
+    invalid,
+    missing_reference,
+    not_supported,
+    required,
+)
+
+Json = dict[str, Any]
+
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
+
+
+def faults(spec: Json, volumes: set[str]) -> list[FieldFault]:
+    """Of all containers, init containers included; `volumes` are the names they may mount."""
+    found: list[FieldFault] = []
+    if not spec.get("containers"):
+        found.append(required("spec.containers"))
+    seen: set[str] = set()
+    host_ports: set[tuple[str, str, int]] = set()
+    for field in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(field) or []):
+            path = f"spec.{field}[{index}]"
+            found += _container_faults(container, path, volumes)
+            name = container.get("name", "")
+            if name and name in seen:
+                found.append(duplicate(f"{path}.name", name))
+            seen.add(name)
+            if field == "containers":
+                found += _host_port_faults(container, path, host_ports)
+            restarts = container.get("restartPolicy")
+            if restarts is not None and (field == "containers" or restarts != "Always"):
+                told = "may not be set for non-init containers" if field == "containers" else ""
+                found.append(
+                    forbidden_field(f"{path}.restartPolicy", told)
+                    if told
+                    else not_supported(f"{path}.restartPolicy", restarts, ("Always",))
+                )
+    return found
+
+
+def resource_faults(resources: Json, path: str) -> list[FieldFault]:
+    """Of one container's requests and limits."""
+    found: list[FieldFault] = []
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for field, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in amounts.items():
+            found += _amount_faults(name, amount, f"{path}.{field}")
+    for name, amount in requests.items():
+        limit = limits.get(name)
+        if limit is None:
+            if not _overcommits(name):
+                told = "Limit must be set for non overcommitable resources"
+                found.append(required(f"{path}.limits", told))
+        elif not _overcommits(name) and quantity.parse(amount) != quantity.parse(limit):
+            found.append(invalid(f"{path}.requests", amount, f"must be equal to {name} limit of {limit}"))
+        elif quantity.parse(amount) > quantity.parse(limit):
+            found.append(invalid(f"{path}.requests", amount, f"must be less than or equal to {name} limit of {limit}"))
+    return found
+
+
+def _container_faults(container: Json, path: str, volumes: set[str]) -> list[FieldFault]:
+    found: list[FieldFault] = []
+    name = container.get("name", "")
+    if not name:
+        found.append(required(f"{path}.name"))
+    else:
+        found += [invalid(f"{path}.name", name, fault) for fault in names.label_faults(name)]
+    if not container.get("image"):
+        found.append(required(f"{path}.image"))
+    elif container["image"] != container["image"].strip():
+        found.append(invalid(f"{path}.image", container["image"], "must not have leading or trailing whitespace"))
+    if container["imagePullPolicy"] not in _PULL_POLICIES:
+        found.append(not_supported(f"{path}.imagePullPolicy", container["imagePullPolicy"], _PULL_POLICIES))
+    found += _port_faults(container.get("ports") or [], f"{path}.ports")
+    found += _environment_faults(container.get("env") or [], f"{path}.env")
+    found += _mount_faults(container.get("volumeMounts") or [], f"{path}.volumeMounts", volumes)
+    found += resource_faults(container.get("resources") or {}, f"{path}.resources")
+    return found
+
+
+def _port_faults(ports: list[Json], path: str) -> list[FieldFault]:
+    found: list[FieldFault] = []
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        at = f"{path}[{index}]"
+        number = port.get("containerPort", 0)
+        if not number:
+            found.append(required(f"{at}.containerPort"))
+        elif not 1 <= number <= 65535:
+            found.append(invalid(f"{at}.containerPort", number, "must be between 1 and 65535, inclusive"))
+        host = port.get("hostPort")
+        if host and not 1 <= host <= 65535:
+            found.append(invalid(f"{at}.hostPort", host, "must be between 1 and 65535, inclusive"))
+        if name := port.get("name"):
+            found += [invalid(f"{at}.name", name, fault) for fault in names.port_name_faults(name)]
+            if name in seen:
+                found.append(duplicate(f"{at}.name", name))
+            seen.add(name)
+        if port["protocol"] not in _PROTOCOLS:
+            found.append(not_supported(f"{at}.protocol", port["protocol"], _PROTOCOLS))
+    return found
+
+
+def _host_port_faults(container: Json, path: str, taken: set[tuple[str, str, int]]) -> list[FieldFault]:
+    found = []
+    for index, port in enumerate(container.get("ports") or []):
+        if not port.get("hostPort"):
+            continue
+        key = (port["protocol"], port.get("hostIP", ""), port["hostPort"])
+        if key in taken:
+            found.append(duplicate(f"{path}.ports[{index}].hostPort", "/".join(str(part) for part in key)))
+        taken.add(key)
+    return found
+
+
+def _environment_faults(variables: list[Json], path: str) -> list[FieldFault]:
+    found: list[FieldFault] = []
+    for index, variable in enumerate(variables):
+        at = f"{path}[{index}]"
+        name = variable.get("name", "")
+        if not name:
+            found.append(required(f"{at}.name"))
+        else:
+            found += [invalid(f"{at}.name", name, fault) for fault in names.environment_name_faults(name)]
+        source = variable.get("valueFrom")
+        if source is not None:
+            if not source:
+                told = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+                found.append(invalid(f"{at}.valueFrom", "", told))
+            if variable.get("value"):
+                found.append(invalid(f"{at}.valueFrom", "", "may not be specified when `value` is not empty"))
+            if len(source) > 1:
+                found.append(invalid(f"{at}.valueFrom", "", "may not have more than one field specified at a time"))
+    return found
+
+
+def _mount_faults(mounts: list[Json], path: str, volumes: set[str]) -> list[FieldFault]:
+    found: list[FieldFault] = []
+    seen: set[str] = set()
+    for index, mount in enumerate(mounts):
+        at = f"{path}[{index}]"
+        name, place = mount.get("name", ""), mount.get("mountPath", "")
+        if not name:
+            found.append(required(f"{at}.name"))
+        elif name not in volumes:
+            found.append(missing_reference(f"{at}.name", name))
+        if not place:
+            found.append(required(f"{at}.mountPath"))
+        elif place in seen:
+            found.append(invalid(f"{at}.mountPath", place, "must be unique"))
+        seen.add(place)
+        if mount.get("subPath") and mount.get("subPathExpr"):
+            found.append(
+                invalid(f"{at}.subPathExpr", mount["subPathExpr"], "subPathExpr and subPath are mutually exclusive")
+            )
+    return found
+
+
+def _amount_faults(name: str, amount: str, path: str) -> list[FieldFault]:
+    at = f"{path}[{name}]"
+    found = [invalid(at, name, fault) for fault in names.qualified_name_faults(name)]
+    if "/" not in name and name not in _STANDARD_RESOURCES and not name.startswith("hugepages-"):
+        found.append(invalid(at, name, "must be a standard resource type or fully qualified"))
+        found.append(invalid(at, name, "must be a standard resource for containers"))
+    value = quantity.parse(amount)
+    if value < 0:
+        found.append(invalid(at, amount, "must be greater than or equal to 0"))
+    if not _overcommits(name) and value.denominator != 1:
+        found.append(invalid(at, amount, "must be an integer"))
+    return found
+
+
+def _overcommits(name: str) -> bool:
+    return name in _STANDARD_RESOURCES

@@ -1,0 +1,193 @@
+"""Defaults, first status and checks of the built-in kinds other than pods."""
+
+import base64
+import binascii
+import hashlib
+from typing import Any
+
+from dtj_operator.local.admission import metadata, names
+from dtj_operator.local.failures import (
+    FieldFault,
+    bad_request,
+    duplicate,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+)
+
+Json = dict[str, Any]
+
+_SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+
+
+def default_service(body: Json) -> None:
+    spec = body.setdefault("spec", {})
+    spec.setdefault("sessionAffinity", "None")
+    spec.setdefault("type", "ClusterIP")
+    spec.setdefault("internalTrafficPolicy", "Cluster")
+    for port in spec.get("ports") or []:
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port.get("port"))
+
+
+def fresh_service(body: Json) -> None:
+    """Addresses are made up: no proxy forwards them in the embedded cluster."""
+    spec = body["spec"]
+    body["status"] = {"loadBalancer": {}}
+    if spec["type"] == "ExternalName":
+        return
+    if "clusterIP" not in spec:
+        digest = hashlib.sha256(body["metadata"]["uid"].encode()).digest()
+        spec["clusterIP"] = f"10.96.{digest[0]}.{digest[1]}"
+    spec["clusterIPs"] = [spec["clusterIP"]]
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+
+def service_faults(body: Json, old: Json | None) -> list[FieldFault]:
+    spec = body["spec"]
+    found: list[FieldFault] = []
+    headless = spec.get("clusterIP") == "None"
+    if spec["type"] not in _SERVICE_TYPES:
+        found.append(not_supported("spec.type", spec["type"], _SERVICE_TYPES))
+    ports = spec.get("ports") or []
+    if not ports and not headless and spec["type"] != "ExternalName":
+        found.append(required("spec.ports"))
+    seen_names: set[str] = set()
+    for index, port in enumerate(ports):
+        path = f"spec.ports[{index}]"
+        name = port.get("name", "")
+        if not name and len(ports) > 1:
+            found.append(required(f"{path}.name"))
+        elif name:
+            found += [invalid(f"{path}.name", name, fault) for fault in names.label_faults(name)]
+            if name in seen_names:
+                found.append(duplicate(f"{path}.name", name))
+            seen_names.add(name)
+        if not 1 <= port.get("port", 0) <= 65535:
+            found.append(invalid(f"{path}.port", port.get("port", 0), "must be between 1 and 65535, inclusive"))
+    found += metadata.label_faults(spec.get("selector") or {}, "spec.selector")
+    if old is not None and old["spec"].get("clusterIP") and old["spec"]["clusterIP"] != spec.get("clusterIP"):
+        found.append(invalid("spec.clusterIPs[0]", spec.get("clusterIP", ""), "may not change once set"))
+    return found
+
+
+def default_secret(body: Json) -> None:
+    body.setdefault("type", "Opaque")
+    plain = body.pop("stringData", None)
+    if plain:
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
+        body["data"] = {**(body.get("data") or {}), **encoded}
+
+
+def data_faults(body: Json, old: Json | None) -> list[FieldFault]:
+    """Of a Secret or a ConfigMap."""
+    found: list[FieldFault] = []
+    for key in body.get("data") or {}:
+        found += [invalid(f"data[{key}]", key, fault) for fault in names.data_key_faults(key)]
+    if old is not None and old.get("immutable"):
+        told = "field is immutable when `immutable` is set"
+        found += [
+            forbidden_field(field, told)
+            for field in ("immutable", "data", "binaryData")
+            if body.get(field) != old.get(field)
+        ]
+    return found
+
+
+def secret_faults(body: Json, old: Json | None) -> list[FieldFault]:
+    for value in (body.get("data") or {}).values():
+        try:
+            base64.b64decode(value, validate=True)
+        except binascii.Error:
+            told = "illegal base64 data at input byte 0"
+            raise bad_request(f'Secret in version "v1" cannot be handled as a Secret: {told}') from None
+    found = data_faults(body, old)
+    if old is not None and body["type"] != old.get("type"):
+        found.append(invalid("type", body["type"], "field is immutable"))
+    return found
+
+
+def fresh_namespace(body: Json) -> None:
+    labels = body["metadata"].setdefault("labels", {})
+    labels["kubernetes.io/metadata.name"] = body["metadata"].get("name", "")
+    body["spec"] = {"finalizers": ["kubernetes"]}
+    body["status"] = {"phase": "Active"}
+
+
+def default_claim(body: Json) -> None:
+    body.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
+
+def fresh_claim(body: Json) -> None:
+    body["status"] = {"phase": "Pending"}
+
+
+def fresh_volume(body: Json) -> None:
+    body["status"] = {"phase": "Pending"}
+
+
+def claim_faults(body: Json, old: Json | None) -> list[FieldFault]:
+    spec = body["spec"]
+    found: list[FieldFault] = []
+    if not spec.get("accessModes"):
+        found.append(required("spec.accessModes", "at least 1 access mode is required"))
+    modes = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+    found += [
+        not_supported("spec.accessModes", mode, modes) for mode in spec.get("accessModes") or [] if mode not in modes
+    ]
+    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+        found.append(required("spec.resources[storage]"))
+    if old is not None and _fixed_claim(spec, old["spec"]) != _fixed_claim(old["spec"], old["spec"]):
+        told = (
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        )
+        found.append(forbidden_field("spec", told))
+    return found
+
+
+def fresh_budget(body: Json) -> None:
+    body["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
+
+
+def default_policy(body: Json) -> None:
+    """Of a NetworkPolicy."""
+    spec = body.setdefault("spec", {})
+    spec.setdefault("policyTypes", ["Ingress", *(["Egress"] if spec.get("egress") else [])])
+    for rule in (*(spec.get("ingress") or ()), *(spec.get("egress") or ())):
+        for port in rule.get("ports") or []:
+            port.setdefault("protocol", "TCP")
+
+
+def default_limit_range(body: Json) -> None:
+    """A container's default limit is the maximum, its default request the default limit or the minimum."""
+    for item in body.setdefault("spec", {}).get("limits") or []:
+        if item.get("type") != "Container":
+            continue
+        limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+        requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+        if limits:
+            item["default"] = limits
+        if requests:
+            item["defaultRequest"] = requests
+
+
+def default_priority_class(body: Json) -> None:
+    body.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
+def lease_faults(body: Json, old: Json | None) -> list[FieldFault]:
+    spec = body.get("spec") or {}
+    seconds = spec.get("leaseDurationSeconds")
+    if seconds is not None and seconds <= 0:
+        return [invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")]
+    return []
+
+
+def _fixed_claim(spec: Json, old: Json) -> Json:
+    fixed = {key: value for key, value in spec.items() if key not in ("resources", "volumeAttributesClassName")}
+    if not old.get("volumeName"):
+        # A controller binds the claim by naming its volume.
+        fixed.pop("volumeName", None)
+    return fixed

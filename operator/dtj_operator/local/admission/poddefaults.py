@@ -1,0 +1,138 @@
+"""What kube-apiserver fills into a pod: defaults of the spec, its first status, and its quality-of-service class."""
+
+from collections.abc import Iterator
+from typing import Any
+
+Json = dict[str, Any]
+
+# 0644, the mode of projected files.
+_FILE_MODE = 420
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+def default(body: Json) -> None:
+    spec = body.setdefault("spec", {})
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("securityContext", {})
+    spec.setdefault("schedulerName", "default-scheduler")
+    spec.setdefault("enableServiceLinks", True)
+    _same_account(spec)
+    for container in containers(spec):
+        _default_container(container, host_network=bool(spec.get("hostNetwork")))
+    for volume in spec.get("volumes") or []:
+        _default_volume(volume)
+
+
+def fresh_status(body: Json) -> None:
+    """The status of a pod that was just created."""
+    spec = body["spec"]
+    status: Json = {"phase": "Pending", "qosClass": quality_class(spec)}
+    if spec.get("schedulingGates"):
+        status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": None,
+                "lastTransitionTime": body["metadata"].get("creationTimestamp"),
+            }
+        ]
+    body["status"] = status
+
+
+def containers(spec: Json) -> Iterator[Json]:
+    """Init containers first."""
+    yield from spec.get("initContainers") or []
+    yield from spec.get("containers") or []
+
+
+def quality_class(spec: Json) -> str:
+    """`Guaranteed`, `Burstable` or `BestEffort`, by cpu and memory alone."""
+    requests: set[str] = set()
+    guaranteed = True
+    for container in containers(spec):
+        resources = container.get("resources") or {}
+        asked, limits = resources.get("requests") or {}, resources.get("limits") or {}
+        for name in ("cpu", "memory"):
+            if name in asked or name in limits:
+                requests.add(name)
+            if name not in limits or asked.get(name, limits[name]) != limits[name]:
+                guaranteed = False
+    if not requests:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _same_account(spec: Json) -> None:
+    # The old name of the field is kept equal to the new one.
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+
+
+def _default_container(container: Json, *, host_network: bool) -> None:
+    image = container.get("image", "")
+    tag = image.rpartition("/")[2].partition(":")[2]
+    floats = tag in ("", "latest") and "@" not in image
+    container.setdefault("imagePullPolicy", "Always" if floats else "IfNotPresent")
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    resources = container.setdefault("resources", {})
+    if limits := resources.get("limits"):
+        resources["requests"] = {**limits, **(resources.get("requests") or {})}
+    for port in container.get("ports") or []:
+        port.setdefault("protocol", "TCP")
+        if host_network:
+            port.setdefault("hostPort", port.get("containerPort"))
+    for variable in container.get("env") or []:
+        source = variable.get("valueFrom") or {}
+        if field := source.get("fieldRef"):
+            field.setdefault("apiVersion", "v1")
+        if field := source.get("resourceFieldRef"):
+            field.setdefault("divisor", "0")
+    for name in _PROBES:
+        if probe := container.get(name):
+            _default_probe(probe)
+    for handler in (container.get("lifecycle") or {}).values():
+        if isinstance(handler, dict):
+            _default_http(handler)
+
+
+def _default_probe(probe: Json) -> None:
+    for field, value in (
+        ("timeoutSeconds", 1),
+        ("periodSeconds", 10),
+        ("successThreshold", 1),
+        ("failureThreshold", 3),
+    ):
+        if not probe.get(field):
+            probe[field] = value
+    _default_http(probe)
+
+
+def _default_http(handler: Json) -> None:
+    if call := handler.get("httpGet"):
+        call.setdefault("path", "/")
+        call.setdefault("scheme", "HTTP")
+
+
+def _default_volume(volume: Json) -> None:
+    if volume.keys() <= {"name"}:
+        volume["emptyDir"] = {}
+    for source in ("configMap", "secret", "downwardAPI", "projected"):
+        if source in volume:
+            volume[source].setdefault("defaultMode", _FILE_MODE)
+    if "hostPath" in volume:
+        volume["hostPath"].setdefault("type", "")
+    downward = [volume.get("downwardAPI") or {}]
+    for source in (volume.get("projected") or {}).get("sources") or []:
+        downward.append(source.get("downwardAPI") or {})
+        if token := source.get("serviceAccountToken"):
+            token.setdefault("expirationSeconds", 3600)
+    for one in downward:
+        for item in one.get("items") or []:
+            if field := item.get("fieldRef"):
+                field.setdefault("apiVersion", "v1")
