@@ -95,6 +95,8 @@ class ProbeResult(Struct, frozen=True):
     code: int
     message: str = ""
     pod: dict[str, Any] | None = None
+    heard_at: Time | None = None
+    """When the answer came; an old refusal is asked for again."""
 
 
 class TrainingView(Struct, frozen=True):
