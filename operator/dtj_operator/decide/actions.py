@@ -1,11 +1,12 @@
-"""What a decision may ask for: the plan, its actions, and the values that lead to them. Who decides stands in the modules beside."""
+"""What a decision may ask for: the plan, its actions, and the values that lead to them. Who decides stands beside."""
 
 from typing import Any, Literal
 
-from dtj_worker.contract import Task
 from msgspec import Struct
 
-from dtj_operator.api.status import FailureClass, JobStatus, Time
+from dtj_operator.api.reasons import Reason
+from dtj_operator.api.status import FailureClass, JobStatus, RecoveryState, Restarts, Time
+from dtj_worker.contract import Task
 
 
 class Create(Struct, frozen=True):
@@ -15,7 +16,7 @@ class Create(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """Delete one incarnation of a child: the UID is a precondition. `force` sets grace 0 (only where behaviour.md allows it)."""
+    """Delete one incarnation of a child: the UID is a precondition. `force` sets grace 0."""
 
     kind: str
     name: str
@@ -38,7 +39,10 @@ class Ungate(Struct, frozen=True):
 
 
 class Probe(Struct, frozen=True):
-    """Create a role's first pod as a dry run with strict field validation; the answer lies in the store under `template_hash`."""
+    """Create a role's first pod as a dry run with strict field validation; the answer is kept under `template_hash`.
+
+    A transient answer (no connection, 429, 5xx) is no answer: it is not kept, and the key is looked at again later.
+    """
 
     role: str
     template_hash: str
@@ -57,7 +61,10 @@ Action = Create | Delete | DeleteJob | Ungate | Probe | Emit
 
 
 class Plan(Struct, frozen=True):
-    """The whole outcome of one reconcile: the next status (None: unchanged), what to do after it was written, when to look again."""
+    """The outcome of one reconcile: the next status (None: unchanged), what to do then, when to look again.
+
+    A step's plan is either a move to another status, without actions, or (status None) what the present one needs.
+    """
 
     status: JobStatus | None
     actions: tuple[Action, ...] = ()
@@ -66,28 +73,46 @@ class Plan(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True):
-    """Why an attempt ended: its class, its culprit, and what is known of both. `signature` is equal for failures that look the same."""
+    """Why an attempt ended: its class, its culprit, and what is known of both. As text: who did what, where."""
 
     kind: FailureClass
-    task: Task | None
+    task: Task
     attempt: int
-    pod: str | None = None
+    what: str
+    """What the task did, as the rest of a sentence: `killed by SIGKILL at step 412`."""
+    pod: str
     node: str | None = None
     exit_code: int | None = None
     signal: str | None = None
     step: int | None = None
     message: str = ""
-    signature: str = ""
+    """The program's own last words, or the cluster's."""
+    reason: str = ""
+    """Kubernetes' word for it, such as OOMKilled; rules may name it."""
+    heals: bool = True
+    """Whether a restart may help at all."""
+    node_refused: bool = False
+    """The node itself refused the pod: it is avoided from the first time on."""
+
+    def __str__(self) -> str:
+        return f"{self.task} {self.what}"
+
+
+Counter = Literal["failures", "disruptions", "stalls"]
 
 
 class Ruling(Struct, frozen=True):
-    """What a failure leads to. `recreate` are the tasks whose pods are replaced; `counts_as` the counter that rises."""
+    """What a failure leads to, and the counters as they stand afterwards. As text: the reason."""
 
     action: Literal["Restart", "Fail", "Ignore"]
-    recreate: tuple[Task, ...]
-    not_before: Time | None
-    counts_as: Literal["failures", "disruptions", "stalls"] | None
+    counts_as: Counter | None
+    recovery: RecoveryState
+    restarts: Restarts
     reason: str
+    fails_as: Reason | None = None
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class Deadline(Struct, frozen=True):

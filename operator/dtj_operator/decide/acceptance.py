@@ -1,0 +1,124 @@
+"""Whether a job may start at all: its manifest, its names, its pods as the API server sees them. Nothing runs here."""
+
+from datetime import timedelta
+
+from dtj_operator.api import names
+from dtj_operator.api.observed import ForeignChild, ProbeResult, Situation
+from dtj_operator.api.reasons import Reason
+from dtj_operator.api.status import JobStatus, Time
+from dtj_operator.decide import starts
+from dtj_operator.decide.actions import Action, Create, Plan, Probe
+from dtj_operator.decide.conditions import with_condition
+from dtj_operator.decide.members import Members
+from dtj_operator.decide.words import is_quota
+from dtj_operator.desired.objects import children
+from dtj_operator.desired.overlay import mapping, role_template
+from dtj_operator.desired.pods import pod
+from dtj_operator.desired.probes import probe_of, template_hash
+from dtj_operator.desired.topology import spec_of, topology_faults
+from dtj_operator.gang.choose import choose
+from dtj_worker.contract import Role
+
+ASK_AGAIN = timedelta(minutes=5)
+"""A refused template may be taken later without an edit: a service account is made, a policy is relaxed."""
+
+
+def unreadable(s: Situation, now: Time) -> Plan | None:
+    """The object does not parse: an attempt under way is left alone, and nothing new begins."""
+    if s.spec is not None:
+        return None
+    words = "; ".join(s.faults) or "spec: it can't be read"
+    return Plan(None, reason=f"left alone: {words}") if is_open(s) else _refuse(s, "Invalid", words, now)
+
+
+def not_acceptable(s: Situation, m: Members, now: Time) -> Plan | None:
+    """Only while no attempt is open: an edit never takes anything from a running one."""
+    if is_open(s):
+        return None
+    faults = (*s.faults, *topology_faults(s, m.topology))
+    if faults:
+        return _refuse(s, "Invalid", "; ".join(faults), now)
+    if s.foreign_names:
+        return _names_taken(s, m, now)
+    answers = {task.role: probe_of(s, task.role) for task in m.topology.tasks}
+    refused = {role: answer for role, answer in answers.items() if answer is not None and _is_refusal(answer)}
+    if refused:
+        words = "; ".join(f"spec.roles.{role}.template: {answer.message}" for role, answer in refused.items())
+        again = [probe(s, m, role) for role, answer in refused.items() if _is_old(answer, now)]
+        return _refuse(s, "TemplateRefused", words, now, *again)
+    unasked = tuple(probe(s, m, role) for role, answer in answers.items() if answer is None)
+    if unasked:
+        return Plan(None, unasked, reason="asks the API server whether it takes the pods")
+    if s.status.phase != "Pending":
+        return None
+    backend, why = choose(spec_of(s), s.facts)
+    words = f"accepted as {m.topology.strategy}: {m.topology.reason}; gang scheduler {backend.name}: {why}"
+    status = starts.queued(s, m.topology, backend.name, words, now)
+    return Plan(_isolated(s, m, status, now), reason=words)
+
+
+def is_open(s: Situation) -> bool:
+    """Whether an attempt is released or under way, or one that has ended may still write."""
+    if s.status.gang.admitted_at is not None:
+        return True
+    return any(not pod.is_over and pod.task.role != "evaluator" for pod in s.pods)
+
+
+def probe(s: Situation, m: Members, role: Role) -> Probe:
+    """The question whether the API server takes a pod of that role. Its name is one that no pod ever has."""
+    task = next(task for task in m.topology.tasks if task.role == role)
+    made = pod(s, m.topology, task, 0, s.status.attempt)
+    made = {**made, "metadata": {**made["metadata"], "name": f"{names.hostname(s.key.name, task)}-probe"}}
+    return Probe(role, template_hash(spec_of(s), role), made)
+
+
+def missing_children(s: Situation, m: Members) -> tuple[Create, ...]:
+    """The job's children but pods that are not there yet, the gang's group last."""
+    there = {(kind, name) for kind, name, _ in s.children}
+    group = choose(spec_of(s), s.facts)[0].group(s, m.topology)
+    wanted = [*children(s, m.topology), *([group] if group else [])]
+    return tuple(Create(made) for made in wanted if (made["kind"], made["metadata"]["name"]) not in there)
+
+
+def _refuse(s: Situation, reason: Reason, words: str, now: Time, *actions: Action) -> Plan:
+    status = starts.refused(s, reason, words, now)
+    return Plan(None, actions, reason=words) if status == s.status else Plan(status, reason=words)
+
+
+def _names_taken(s: Situation, m: Members, now: Time) -> Plan:
+    """Waits until the names are free. What has no watch is tried again, since nothing else tells when it is gone."""
+    taken = [child for child in s.foreign_names if not child.terminating and child.owner is not None]
+    if taken:
+        words = "; ".join(f"{c.kind} {c.name} belongs to {c.owner}" for c in taken)
+        words += ": rename this job, or remove what has the name"
+        return _refuse(s, "NameTaken", words, now, *missing_children(s, m))
+    words = "; ".join(map(_left_behind, s.foreign_names))
+    return _refuse(s, "WaitingForPredecessor", words, now, *missing_children(s, m))
+
+
+def _left_behind(child: ForeignChild) -> str:
+    if child.terminating:
+        return f"waits for {child.kind} {child.name} of an earlier job to be gone"
+    return f"{child.kind} {child.name} belongs to no job that lives; it is waited for, remove it if it stays"
+
+
+def _is_refusal(answer: ProbeResult) -> bool:
+    """Whether the API server will not take such a pod, for want of something else than quota."""
+    return 400 <= answer.code < 500 and not is_quota(answer.message)
+
+
+def _is_old(answer: ProbeResult, now: Time) -> bool:
+    return answer.heard_at is not None and now >= answer.heard_at + ASK_AGAIN
+
+
+def _isolated(s: Situation, m: Members, status: JobStatus, now: Time) -> JobStatus:
+    """Who may reach the pods, as far as the manifest says."""
+    spec = spec_of(s)
+    if spec.network.policy == "None":
+        words = "network.policy is None: anyone in the cluster may reach TensorFlow's unauthenticated ports"
+        return with_condition(status, "Isolated", "False", "PolicyOff", words, now=now)
+    pods = [mapping(role_template(spec, task.role).get("spec")) for task in m.topology.tasks if task.index == 0]
+    if any(pod.get("hostNetwork") is True for pod in pods):
+        words = "pods on the host's network are outside every NetworkPolicy"
+        return with_condition(status, "Isolated", "False", "HostNetwork", words, now=now)
+    return with_condition(status, "Isolated", "True", "PolicyApplied", "", now=now)

@@ -1,0 +1,277 @@
+"""Who ended an attempt and of what kind that was, told from pods, their Verdicts and the chief's supervisor.
+
+What it leads to is `recovery.py`'s business, when a wait is too long `deadlines.py`'s.
+"""
+
+import signal
+from datetime import timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dtj_operator.api import names
+from dtj_operator.api.observed import PodView, Situation
+from dtj_operator.api.status import FailureClass, Time
+from dtj_operator.decide import deadlines
+from dtj_operator.decide.actions import Failure
+from dtj_operator.decide.members import Members
+from dtj_operator.decide.words import at_step, collective, is_own_limit, is_refusal
+from dtj_worker.codec import ContractError
+from dtj_worker.contract import Death, Task, Verdict, VerdictKind
+
+PEERS_FIRST = timedelta(seconds=10)
+"""How long to wait for the culprit's own end while only those are seen that died of it."""
+NEVER_HEAL = ("InvalidImageName", "ErrImageNeverPull")
+
+# The order of culprits (behaviour.md, Failures): what was done to a pod, the first death by the chief's clock, then
+# causes before what dies of them.
+DISRUPTED, OUT_OF_MEMORY, FIRST_DEATH, ASKED_TO_STOP, MEMORY, CONFIGURATION, SIGNAL, EXIT, COLLECTIVE, PEER = range(10)
+
+CLASSES: dict[VerdictKind, FailureClass] = {
+    "Saved": "Preempted",
+    "Stopped": "Preempted",
+    "Peer": "Application",
+    "Config": "Configuration",
+    "Rendezvous": "Rendezvous",
+    "Stall": "Stall",
+    "Memory": "OutOfMemory",
+    "Program": "Application",
+    "Done": "Application",
+}
+RANKS: dict[VerdictKind, int] = {
+    "Saved": ASKED_TO_STOP,
+    "Stopped": ASKED_TO_STOP,
+    "Peer": PEER,
+    "Config": CONFIGURATION,
+    "Memory": MEMORY,
+    "Rendezvous": EXIT,
+    "Stall": EXIT,
+}
+
+
+class End(Struct, frozen=True):
+    """The end of one task of the gang, and its place among the culprits."""
+
+    rank: int
+    at: Time | None
+    failure: Failure
+
+
+def culprit(s: Situation, m: Members, now: Time) -> Failure | None:
+    """The failure that ended the attempt; None while it goes on, or while the culprit's own end may still show up."""
+    ends = [end for task in m.topology.gang if (end := _end(s, m, task, now)) is not None]
+    if not ends:
+        return None
+    first = min(ends, key=lambda end: _place(s, end))
+    death = _first_death(s, m)
+    if death is not None and first.rank > FIRST_DEATH:
+        own = next((end for end in ends if end.failure.task == death.task), None)
+        first = End(FIRST_DEATH, None, death) if own is None else replace(own, rank=FIRST_DEATH)
+    if first.rank == PEER and _may_still_show_up(s, m, first, now):
+        return None
+    return _uneven(s, m, first.failure) or first.failure
+
+
+def unstarted(s: Situation, m: Members, blames: str) -> Failure | None:
+    """The task whose containers did not start in time: one that waits for something comes first."""
+    waiting = m.not_running()
+    if not waiting:
+        return None
+    task, pod = min(waiting.items(), key=lambda item: (item[1].waiting_reason is None, item[0]))
+    return _failure(s, m, task, pod, "Image", what=f"did not start: {blames}", reason=pod.waiting_reason or "")
+
+
+def unregistered(s: Situation, m: Members, blames: str) -> Failure | None:
+    """The first task whose supervisor the chief's has not seen in time."""
+    missing = deadlines.unregistered(s, m)
+    if not missing:
+        return None
+    return _failure(s, m, missing[0], m.wanted.get(missing[0]), "Rendezvous", what=f"did not register: {blames}")
+
+
+def evaluator_end(s: Situation, m: Members, task: Task, now: Time) -> Failure | None:
+    """How the evaluator ended, otherwise than 0. It is no member of the gang: nobody dies of it."""
+    counts = s.status.roles.get("evaluator")
+    if task not in m.wanted and counts is not None and counts.scheduled:
+        return _failure(s, m, task, None, "Disruption", what="was deleted by someone")
+    end = _end(s, m, task, now)
+    return end.failure if end else None
+
+
+def _end(s: Situation, m: Members, task: Task, now: Time) -> End | None:
+    """How a task ended, otherwise than 0; None while it runs, is still to be made, or has ended 0."""
+    if task in m.finished:
+        return None
+    pod = m.wanted.get(task)
+    if pod is None:
+        # A pod of a round that was never bound as a whole is still to be made.
+        was_there = s.status.gang.formed is not None and m.rounds[task] <= s.status.gang.formed
+        lost = _failure(s, m, task, None, "Disruption", what="was deleted by someone")
+        return End(DISRUPTED, None, lost) if was_there and task in m.topology.gang else None
+    if pod.stage == "Succeeded":
+        return None
+    if pod.stage == "Failed":
+        return _ended_pod(s, m, task, pod)
+    # A gang that is not formed yet loses no attempt by it: it is taken back.
+    if pod.deleting_since is not None and s.status.phase != "Queued" and _counts_as_gone(s, pod, now):
+        return End(DISRUPTED, pod.deleting_since, _disrupted(s, m, task, pod))
+    node = deadlines.lost_node(s, pod)
+    if node is not None and node.due <= now:
+        lost = _failure(s, m, task, pod, "Disruption", what=f"was lost: {node.blames}")
+        return End(DISRUPTED, node.due, lost)
+    if pod.waiting_reason in NEVER_HEAL:
+        what = f"can't start: {pod.waiting_reason}: {pod.waiting_message}"
+        never = _failure(s, m, task, pod, "Image", what=what, reason=pod.waiting_reason, heals=False)
+        return End(CONFIGURATION, None, never)
+    return None
+
+
+def _counts_as_gone(s: Situation, pod: PodView, now: Time) -> bool:
+    """A pod on its way out that ran may still save and say how it ended; one that never ran has nothing to say."""
+    due = deadlines.termination(s, pod)
+    return pod.stage != "Running" or (due is not None and due.due <= now)
+
+
+def _disrupted(s: Situation, m: Members, task: Task, pod: PodView) -> Failure:
+    reason = pod.disrupted_by or ""
+    what = f"was disrupted ({reason}): {pod.disruption_message}" if reason else "was deleted by someone"
+    refused = is_refusal(reason)
+    what = what.removesuffix(": ")
+    return _failure(s, m, task, pod, "Disruption", what=what, reason=reason, node_refused=refused)
+
+
+def _ended_pod(s: Situation, m: Members, task: Task, pod: PodView) -> End:
+    """The end of a pod whose trainer ended otherwise than 0."""
+    at = pod.trainer.finished_at if pod.trainer else None
+    end, verdict = pod.trainer, pod.verdict
+    is_disrupted = pod.disrupted_by is not None and not is_own_limit(pod.disrupted_by, pod.disruption_message)
+    if is_disrupted or pod.deleting_since is not None:
+        return End(DISRUPTED, at, _disrupted(s, m, task, pod))
+    reason = pod.disrupted_by or (end.reason if end else "") or pod.phase_reason or ""
+    message = (verdict.message if verdict else "") or (end.message if end else "") or pod.disruption_message
+    if reason == "OOMKilled":
+        step = verdict.step if verdict else _step(s)
+        what = f"ran out of memory{at_step(step)}"
+        told = _failure(s, m, task, pod, "OutOfMemory", what=what, step=step, message=message, reason=reason)
+        return End(OUT_OF_MEMORY, at, told)
+    if verdict is not None and verdict.kind != "Done":
+        told = replace(_told(s, m, task, pod, verdict, message=message), reason=reason)
+        return End(RANKS.get(verdict.kind, SIGNAL if verdict.signal else EXIT), at, told)
+    step = _step(s)
+    number = end.signal if end else None
+    name = _signal(number) if number else None
+    code = end.exit_code if end and not number else None
+    what = f"killed by {name}" if name else f"exited {code}" if code is not None else f"failed: {reason or 'no reason'}"
+    what += at_step(step)
+    failure = _failure(s, m, task, pod, "Application", what=what, step=step, message=message, reason=reason)
+    rank = SIGNAL if name else COLLECTIVE if collective(message) else EXIT
+    return End(rank, at, replace(failure, exit_code=code, signal=name))
+
+
+def _told(
+    s: Situation,
+    m: Members,
+    task: Task,
+    pod: PodView | None,
+    word: Verdict | Death,
+    *,
+    message: str,
+) -> Failure:
+    """A failure as a supervisor tells it: the task's own, or the chief's about it."""
+    step = word.step if word.step is not None else _step(s)
+    ended = f"exited {word.exit_code}" if word.exit_code is not None else "ended"
+    what = {
+        "Saved": f"was asked to stop and saved{at_step(step)}",
+        "Stopped": f"was asked to stop{at_step(step)}",
+        "Peer": f"lost a peer{at_step(step)}",
+        "Config": f"can't run: {message}",
+        "Rendezvous": f"did not find its peers: {message}",
+        "Stall": f"stalled{at_step(step)}: {message}",
+        "Memory": f"ran out of memory{at_step(step)}",
+    }.get(word.kind, f"{f'killed by {word.signal}' if word.signal else ended}{at_step(step)}")
+    heals = word.kind != "Config"
+    what = what.removesuffix(": ")
+    failure = _failure(s, m, task, pod, CLASSES[word.kind], what=what, step=step, message=message, heals=heals)
+    return replace(failure, exit_code=word.exit_code, signal=word.signal)
+
+
+def _first_death(s: Situation, m: Members) -> Failure | None:
+    """The first death that the chief's supervisor recorded in this attempt."""
+    death: Death | None = s.training.status.first_death if s.training and deadlines.speaks(s) else None
+    if death is None or death.kind == "Done":
+        return None
+    try:
+        task = Task.parse(death.task)
+    except ContractError:
+        return None  # Answers from pods are hostile.
+    if task not in m.topology.gang or task in m.finished:
+        return None
+    return _told(s, m, task, m.wanted.get(task), death, message=death.message)
+
+
+def _may_still_show_up(s: Situation, m: Members, first: End, now: Time) -> bool:
+    """Whether to wait a little for the culprit of those that only lost a peer."""
+    others = any(not pod.is_over for pod in m.gang.values())
+    # A node's clock may be ahead: then there is no telling how long ago it was, and nothing is waited for.
+    return others and first.at is not None and first.at <= now < first.at + PEERS_FIRST
+
+
+def _uneven(s: Situation, m: Members, failure: Failure) -> Failure | None:
+    """The failure as what it is when a task made fewer steps than its peers, which then wait for it in vain."""
+    if m.topology.strategy != "MultiWorkerMirrored" or failure.kind not in ("Application", "Rendezvous", "Stall"):
+        return None
+    steps = [s.training.status.step] if s.training and deadlines.speaks(s) else []
+    furthest = max((n for n in [failure.step, *steps] if n is not None), default=None)
+    for task, pod in m.gang.items():
+        made = pod.verdict.step if pod.stage == "Succeeded" and pod.verdict else None
+        if made is None or furthest is None or task == failure.task:
+            continue
+        if made < furthest or (made == furthest and failure.kind == "Stall"):
+            what = f"made {made} steps, {failure.task} is at {furthest}; give every worker the same number"
+            return replace(_failure(s, m, task, pod, "UnevenSteps", what=what, step=made), heals=False)
+    return None
+
+
+def _failure(
+    s: Situation,
+    m: Members,
+    task: Task,
+    pod: PodView | None,
+    kind: FailureClass,
+    *,
+    what: str,
+    step: int | None = None,
+    message: str = "",
+    reason: str = "",
+    heals: bool = True,
+    node_refused: bool = False,
+) -> Failure:
+    return Failure(
+        kind=kind,
+        task=task,
+        attempt=s.status.attempt,
+        what=what,
+        pod=pod.name if pod else names.pod(s.key.name, task, m.rounds[task]),
+        node=pod.node if pod else None,
+        step=step,
+        message=message,
+        reason=reason,
+        heals=heals,
+        node_refused=node_refused,
+    )
+
+
+def _step(s: Situation) -> int | None:
+    return s.training.status.step if s.training and deadlines.speaks(s) else None
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _place(s: Situation, end: End) -> tuple[int, Time, Task]:
+    """By rank, then the earliest end; one whose time is not known comes first."""
+    return end.rank, end.at or s.created_at, end.failure.task

@@ -1,0 +1,154 @@
+"""Which pod is what to a job: the one wanted of each task, old ones, those kept for their logs. Steps say what follows.
+
+A task's round numbers the incarnations of its pod; `status.rounds` names the one that is wanted.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from msgspec import Struct
+
+from dtj_operator.api.observed import PodView, Situation
+from dtj_operator.api.status import JobStatus, RoundOf, Time, indexes, ranges
+from dtj_operator.desired.topology import Topology, topology
+from dtj_worker.contract import Task
+
+LAST_WORDS = timedelta(seconds=10)
+"""How long a culprit whose end was told by others may take to end by itself, so that its logs can be kept."""
+
+
+class Members(Struct, frozen=True):
+    """The pods of a job by what they are to it.
+
+    `old` pods belong to another round than the wanted one, or to a task that no longer exists: they are deleted and
+    never classified. `kept` names those of them that stay.
+    """
+
+    topology: Topology
+    rounds: dict[Task, int]
+    wanted: dict[Task, PodView]
+    old: tuple[PodView, ...]
+    kept: frozenset[str]
+    finished: frozenset[Task]
+
+    @property
+    def leftovers(self) -> tuple[PodView, ...]:
+        """Old pods that have to go."""
+        return tuple(pod for pod in self.old if pod.name not in self.kept)
+
+    @property
+    def living(self) -> tuple[PodView, ...]:
+        """Old pods whose trainer may still write."""
+        return tuple(pod for pod in self.old if not pod.is_over)
+
+    @property
+    def gang(self) -> dict[Task, PodView]:
+        """The wanted pods of the gang that exist."""
+        return {task: pod for task in self.topology.gang if (pod := self.wanted.get(task))}
+
+    def missing(self) -> tuple[Task, ...]:
+        """Tasks of the gang without their wanted pod that have not ended 0."""
+        return tuple(t for t in self.topology.gang if t not in self.wanted and t not in self.finished)
+
+    def not_running(self) -> dict[Task, PodView]:
+        """The gang's pods of which not all containers have started."""
+        return {t: p for t, p in self.gang.items() if p.stage not in ("Running", "Succeeded", "Failed")}
+
+    @property
+    def all_run(self) -> bool:
+        """Every task of the gang has a pod whose containers run, or has ended 0."""
+        return not self.missing() and not self.not_running()
+
+
+def members(s: Situation, now: Time) -> Members:
+    """The job's pods as its status wants them. The spec must be there."""
+    t = topology(s)
+    rounds = rounds_of(s.status, t.tasks)
+    wanted: dict[Task, PodView] = {}
+    old: list[PodView] = []
+    for pod in s.pods:
+        if rounds.get(pod.task) == pod.round:
+            wanted[pod.task] = pod
+        else:
+            old.append(pod)
+    return Members(t, rounds, wanted, tuple(old), _kept(s, old, now), finished_of(s.status, t.tasks))
+
+
+def rounds_of(status: JobStatus, tasks: Iterable[Task]) -> dict[Task, int]:
+    """The round of each task's one wanted pod."""
+    told = {
+        (role, index): entry.round
+        for role, entries in status.rounds.items()
+        for entry in entries
+        for index in indexes(entry.indexes)
+    }
+    return {task: told.get((task.role, task.index), 0) for task in tasks}
+
+
+def next_round(status: JobStatus) -> int:
+    """A round that no pod of the job has had: above every other, whatever the role."""
+    taken = [entry.round for entries in status.rounds.values() for entry in entries]
+    return max([*taken, status.gang.formed or 0], default=0) + 1
+
+
+def raised(status: JobStatus, everyone: Iterable[Task], those: Iterable[Task]) -> dict[str, list[RoundOf]]:
+    """The rounds in which `those` want a new pod and the others theirs."""
+    rounds = rounds_of(status, everyone)
+    rounds |= dict.fromkeys(those, next_round(status))
+    by_role: dict[str, dict[int, list[int]]] = {}
+    for task, number in rounds.items():
+        by_role.setdefault(task.role, {}).setdefault(number, []).append(task.index)
+    return {
+        role: [RoundOf(ranges(tasks), number) for number, tasks in sorted(numbers.items())]
+        for role, numbers in by_role.items()
+    }
+
+
+def finished_of(status: JobStatus, tasks: Iterable[Task]) -> frozenset[Task]:
+    """The tasks that ended 0 in this attempt."""
+    told = {role: indexes(text) for role, text in status.finished.items()}
+    return frozenset(task for task in tasks if task.index in told.get(task.role, frozenset()))
+
+
+def with_finished(status: JobStatus, those: Iterable[Task]) -> dict[str, str]:
+    """What `finished` says once `those` have ended 0 too."""
+    sets = {role: set(indexes(text)) for role, text in status.finished.items()}
+    for task in those:
+        sets.setdefault(task.role, set()).add(task.index)
+    return {role: ranges(numbers) for role, numbers in sets.items()}
+
+
+def finished_outside(status: JobStatus, gang: Iterable[Task]) -> dict[str, str]:
+    """What has ended 0 outside the gang; inside it every child starts again."""
+    roles = {task.role for task in gang}
+    return {role: text for role, text in status.finished.items() if role not in roles}
+
+
+def _kept(s: Situation, old: list[PodView], now: Time) -> frozenset[str]:
+    """Names of the culprits' pods of the last failed attempts, as many as `keepFailedPods` says.
+
+    The status names the last culprit only. Of an attempt before that, all but the culprit's pod were deleted before the
+    next one began, so what is left of it and has failed is what was kept.
+    """
+    last = s.status.last_failure
+    limit = 0 if s.spec is None else s.spec.keep_failed_pods
+    if last is None or last.pod is None or limit == 0:
+        return frozenset()
+    culprits_round = _round_in(last.pod)
+    told_by_others = last.exit_code is not None or last.signal is not None
+    kept = [
+        pod
+        for pod in old
+        if pod.deleting_since is None
+        and (
+            (pod.name == last.pod and (pod.is_over or (told_by_others and now < last.at + LAST_WORDS)))
+            or (pod.stage == "Failed" and pod.round < culprits_round)
+        )
+    ]
+    kept.sort(key=lambda pod: pod.round, reverse=True)
+    return frozenset(pod.name for pod in kept[:limit])
+
+
+def _round_in(pod: str) -> int:
+    number = pod.rpartition("-")[2]
+    return int(number) if number.isascii() and number.isdecimal() else 0

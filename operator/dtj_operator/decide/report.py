@@ -1,0 +1,232 @@
+"""What the status tells of the world without moving the job: supervisors' words, checkpoints, counts, progress.
+
+`seen` takes in what counts at once; `told` adds numbers, and holds them back for a while when nothing else is written.
+"""
+
+import math
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from dtj_operator.api import names
+from dtj_operator.api.observed import Situation
+from dtj_operator.api.reasons import Reason
+from dtj_operator.api.status import CheckpointStatus, JobStatus, Progress, RoleStatus, Time
+from dtj_operator.decide import deadlines
+from dtj_operator.decide.clock import current_attempt
+from dtj_operator.decide.conditions import condition, cut, says, with_condition
+from dtj_operator.decide.members import Members, with_finished
+from dtj_worker.contract import TrainingStatus
+
+PROGRESS_EVERY = timedelta(seconds=30)
+COUNTS_EVERY = timedelta(seconds=10)
+STALL_SHARE = 6
+"""A stall is told after this part of `stallSeconds`, long before it ends the attempt."""
+LEAST_STALL_SECONDS = 60
+
+
+def seen(s: Situation, m: Members, now: Time) -> JobStatus:
+    """The status with what was heard and seen of the attempt under way. Only for a job that is starting or running."""
+    status = s.status
+    ended = [task for task, pod in m.wanted.items() if pod.stage == "Succeeded" and task not in m.finished]
+    if ended:
+        status = replace(status, finished=with_finished(status, ended))
+    if s.training is not None and deadlines.speaks(s):
+        status = _heard(s, m, status, s.training.status, now)
+    status = _supervised(s, m, status, now)
+    status = _checkpoint_ready(s, status, now)
+    status = _stalled(s, status, now)
+    status = _progress_known(s, status, now)
+    return edited(replace(s, status=status), now)
+
+
+def told(s: Situation, m: Members, before: JobStatus, now: Time) -> tuple[JobStatus, Time | None]:
+    """The status with counts and progress, and when what is held back is due; a written status has the newest."""
+    counted = _counted(s, m)
+    complete = replace(counted, progress=_progress(s, counted))
+    if complete == s.status:
+        return s.status, None
+    dues = []
+    if counted != s.status:
+        dues.append((before.clock.since or now) + COUNTS_EVERY)
+    if complete.progress != counted.progress:
+        dues.append(counted.progress.at + PROGRESS_EVERY if counted.progress else now)
+    # The evaluator's count is what tells a lost evaluator from one that was never made.
+    at_once = s.status != before or _evaluator_scheduled(counted) != _evaluator_scheduled(before)
+    if at_once or before.clock.since is None or min(dues) <= now:
+        return complete, None
+    return s.status, min(dues)
+
+
+def edited(s: Situation, now: Time) -> JobStatus:
+    """A bad edit of a job that runs or is suspended stops nothing; it is told, and bars the next start."""
+    if s.faults:
+        reason: Reason = "Invalid" if s.status.phase == "Suspended" else "InvalidEdit"
+        return with_condition(s.status, "Accepted", "False", reason, "; ".join(s.faults), now=now)
+    if says(s.status, "Accepted", "InvalidEdit", "Invalid"):
+        return with_condition(s.status, "Accepted", "True", "Accepted", "", now=now)
+    return s.status
+
+
+def _heard(s: Situation, m: Members, status: JobStatus, training: TrainingStatus, now: Time) -> JobStatus:
+    """What the chief's supervisor says of this attempt."""
+    attempt = current_attempt(status)
+    if attempt is not None:
+        resumed = training.resumed_from_step
+        made_a_step = training.step is not None and (resumed is None or training.step > resumed)
+        attempt = replace(
+            attempt,
+            first_step=attempt.first_step or (now if made_a_step else None),
+            resumed_from_step=attempt.resumed_from_step if resumed is None else resumed,
+            resumed_from_epoch=attempt.resumed_from_epoch
+            if training.resumed_from_epoch is None
+            else training.resumed_from_epoch,
+        )
+        status = replace(status, timeline=[*status.timeline[:-1], attempt])
+    saved = status.checkpoint
+    if training.checkpoint_step is not None and (saved is None or saved.step != training.checkpoint_step):
+        made = CheckpointStatus(training.checkpoint_step, training.checkpoint_epoch, now, _claim(s))
+        status = replace(status, checkpoint=made)
+    status = replace(
+        status,
+        replicas_in_sync=training.replicas or status.replicas_in_sync,
+        global_batch_size=training.global_batch or status.global_batch_size,
+    )
+    is_built = training.stage == "Built" or (training.stage == "Program" and m.topology.strategy == "None")
+    if status.phase == "Starting" and is_built and not training.reports:
+        return with_condition(status, "Training", "Unknown", "StrategyBuilt", "no step was reported yet", now=now)
+    return status
+
+
+def _supervised(s: Situation, m: Members, status: JobStatus, now: Time) -> JobStatus:
+    if s.spec is not None and s.spec.supervisor == "None":
+        words = (
+            "spec.supervisor is None: no progress, no preflight, no stop that saves; hangs end by TensorFlow's rules"
+        )
+        return with_condition(status, "Supervised", "False", "NoSupervisor", words, now=now)
+    if s.training is not None and deadlines.speaks(s) and not deadlines.unregistered(s, m):
+        return with_condition(status, "Supervised", "True", "AllRegistered", "", now=now)
+    due = deadlines.registration(s, m)
+    if due is None or due.due > now:
+        return status
+    words = (
+        "no supervisor was heard 60 s after all containers started: no progress, no preflight, no stop that saves; "
+        "start the program with dtj-worker, or set spec.supervisor: Inject"
+    )
+    return with_condition(status, "Supervised", "False", "NotRegistered", words, now=now)
+
+
+def _checkpoint_ready(s: Situation, status: JobStatus, now: Time) -> JobStatus:
+    saved = status.checkpoint
+    notice = s.training.status.notice if s.training and deadlines.speaks(s) else None
+    if s.spec is None or s.spec.checkpoint is None:
+        words = "spec.checkpoint is not set: a restart begins from zero"
+        return with_condition(status, "CheckpointReady", "False", "NoCheckpoint", words, now=now)
+    if notice is not None and notice.startswith("NothingSaved"):
+        words = notice.partition(":")[2].strip() or notice
+        return with_condition(status, "CheckpointReady", "False", "NothingSaved", words, now=now)
+    if saved is not None and saved.step is not None:
+        return with_condition(status, "CheckpointReady", "True", "Verified", f"step {saved.step}", now=now)
+    return status
+
+
+def _stalled(s: Situation, status: JobStatus, now: Time) -> JobStatus:
+    if s.spec is None or s.training is None or not deadlines.is_fresh(s, now):
+        return status
+    training, limit = s.training.status, s.spec.recovery.stall_seconds
+    without = training.seconds_since_step if training.stage == "Training" else None
+    if without is not None and without >= max(LEAST_STALL_SECONDS, limit / STALL_SHARE):
+        words = f"no step since step {training.step}; the attempt ends after {limit} s without one"
+        return with_condition(status, "Stalled", "True", "NoStep", words, now=now)
+    if says(status, "Stalled", "NoStep"):
+        return with_condition(status, "Stalled", "False", "StepsMade", "", now=now)
+    return status
+
+
+def _progress_known(s: Situation, status: JobStatus, now: Time) -> JobStatus:
+    """Whether the running job's progress can be heard; that it can't is no failure."""
+    heard_at = deadlines.last_word(s)
+    if status.phase != "Running" or status.chief_finished_at is not None or heard_at is None:
+        return status
+    is_heard = deadlines.speaks(s) and now < heard_at + deadlines.SILENCE
+    if is_heard and says(status, "Training", "ProgressUnknown"):
+        attempt = current_attempt(status)
+        steps = attempt is not None and attempt.first_step is not None
+        return with_condition(status, "Training", "True", "StepsMade" if steps else "ContainersRunning", "", now=now)
+    is_silent = not is_heard and now >= heard_at + deadlines.SILENCE and says(status, "Supervised", "AllRegistered")
+    if is_silent and says(status, "Training", "StepsMade", "ContainersRunning"):
+        words = "the chief's supervisor can't be reached"
+        return with_condition(status, "Training", "Unknown", "ProgressUnknown", words, now=now)
+    return status
+
+
+def _counted(s: Situation, m: Members) -> JobStatus:
+    """Pods by role, and why those that start take their time."""
+    roles: dict[str, RoleStatus] = {}
+    for role in dict.fromkeys(task.role for task in m.topology.tasks):
+        tasks = [task for task in m.topology.tasks if task.role == role]
+        pods = [m.wanted[task] for task in tasks if task in m.wanted and task not in m.finished]
+        done = sum(task in m.finished for task in tasks)
+        roles[role] = RoleStatus(
+            desired=len(tasks),
+            scheduled=done + sum(pod.node is not None for pod in pods),
+            running=sum(pod.stage == "Running" for pod in pods),
+            succeeded=done + sum(pod.stage == "Succeeded" for pod in pods),
+            failed=sum(pod.stage == "Failed" for pod in pods),
+        )
+    gang = [count for role, count in roles.items() if role != "evaluator"]
+    ready = f"{sum(count.running + count.succeeded for count in gang)}/{len(m.topology.gang)}"
+    status = replace(s.status, roles=roles, ready=ready)
+    starting = condition(status, "Training")
+    waits = deadlines.schedule(s, m)
+    if starting is None or starting.reason != "Starting":
+        return status
+    told = replace(starting, message=cut(waits.blames.partition(": ")[2]) if waits else "")
+    return replace(status, conditions=[told if c is starting else c for c in status.conditions])
+
+
+def _progress(s: Situation, status: JobStatus) -> Progress | None:
+    """The newest word about the training; the last one stands while there is no newer."""
+    if s.training is None or not deadlines.speaks(s) or status.phase not in ("Starting", "Running"):
+        return status.progress
+    training, old = s.training.status, status.progress
+    new = Progress(
+        at=s.training.heard_at,
+        epoch=training.epoch,
+        epochs=training.epochs,
+        step=training.step,
+        loss=_finite(training.loss),
+        examples_per_second=_finite(training.examples_per_s),
+        eta=_eta(s, status, training),
+    )
+    has_news = training.step is not None and (old is None or replace(new, at=old.at, eta=old.eta) != old)
+    return new if has_news else old
+
+
+def _eta(s: Situation, status: JobStatus, training: TrainingStatus) -> Time | None:
+    """When all epochs are done at the pace of this attempt so far."""
+    attempt = current_attempt(status)
+    if s.training is None or attempt is None or attempt.first_step is None or not training.epoch or not training.epochs:
+        return None
+    made = training.epoch - (attempt.resumed_from_epoch or 0)
+    left = training.epochs - training.epoch
+    if made <= 0 or left < 0:
+        return None
+    return s.training.heard_at + (s.training.heard_at - attempt.first_step) / made * left
+
+
+def _finite(number: float | None) -> float | None:
+    """JSON knows neither NaN nor infinity."""
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _claim(s: Situation) -> str | None:
+    place = s.spec.checkpoint if s.spec else None
+    if place is None:
+        return None
+    return names.checkpoint_claim(s.key.name) if place.volume_claim_template else place.persistent_volume_claim
+
+
+def _evaluator_scheduled(status: JobStatus) -> int:
+    role = status.roles.get("evaluator")
+    return role.scheduled if role else 0
