@@ -81,7 +81,7 @@ def _both(parent: str, *fields: str) -> str:
 JOB = (
     Rule(
         "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        "it becomes part of DNS names: begin with a letter, then use lower-case letters, digits and hyphens only",
+        "it becomes part of DNS names: begin with a letter; the rest is lower-case letters, digits and hyphens",
         at=".metadata.name",
     ),
     Rule(

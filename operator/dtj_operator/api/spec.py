@@ -110,7 +110,7 @@ class Checkpoint(Fields, frozen=True):
         cel.rules(
             cel.Rule(
                 "self.matches('^(/[^/:]+)+$') && !self.matches('/[.][.]?(/|$)')",
-                "write an absolute path below /, such as /checkpoints, without a colon, '..' or a slash at its end",
+                "write an absolute path below /, such as /checkpoints; no colon, no '..', no slash at its end",
             )
         ),
     ] = "/checkpoints"
