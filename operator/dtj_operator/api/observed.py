@@ -169,6 +169,8 @@ class Situation(Struct, frozen=True):
     annotations: dict[str, str] = {}
     deleting: bool = False
     pods: tuple[PodView, ...] = ()
+    gone: frozenset[str] = frozenset()
+    """Names of the job's pods that this process knows to be deleted: no pod is ever made under one of them again."""
     nodes: tuple[NodeView, ...] | None = None
     group: GroupView | None = None
     training: TrainingView | None = None
