@@ -41,34 +41,33 @@ class Job:
 class Attempt:
     """From the child's start to its Verdict, which is there once all its descendants have gone."""
 
-    def __init__(self, loop: Loop, job: Job, prepared: Prepared, progress: Progress, now: float) -> None:
+    def __init__(self, loop: Loop, job: Job, prepared: Prepared, progress: Progress) -> None:
         """Start the child; OSError if the system refuses to."""
         self.ending: Ending | None = None
         """Why the child is being ended; None while it runs and where it ended by itself."""
         self.verdict: Verdict | None = None
         self.ended_at = math.inf
+        self._loop = loop
         self._spec = job.spec
         self._port = preflight.tensorflow_port(job.spec)
-        self._port_at = now
+        self._port_at = loop.now
         self._probe = reach.Probe(loop)
         self._has_warned = False
         self.progress = progress
-        progress.started(now)
-        self._now = now
+        progress.started(loop.now)
         self._oom_kills = machine.oom_kills()
         environ = environment.of_child(job.spec, job.cluster, job.program, prepared, job.environ)
-        self._child = Child(loop, job.program.command, environ, lambda report: self.progress.hear(report, self._now))
+        self._child = Child(loop, job.program.command, environ, lambda report: progress.hear(report, loop.now))
 
-    def look(self, now: float) -> None:
+    def look(self) -> None:
         """Reap, keep deadlines, judge."""
-        self._now = now
-        self.progress.look(now)
-        self._child.look(now)
+        self.progress.look(self._loop.now)
+        self._child.look()
         if self._child.exit is None:
             if self.ending is None:
                 self._keep_deadlines()
         elif self._child.is_gone and self.verdict is None:
-            self.ended_at = now
+            self.ended_at = self._loop.now
             self.verdict = verdict.judge(self._spec.task, self._spec.attempt, self._evidence(), self.ending)
             self.progress.stage = "Done" if self.verdict.kind == "Done" else "Dead"
 
@@ -82,21 +81,21 @@ class Attempt:
             return
         self.ending = ending
         if ending.with_stacks:
-            self._child.stop_with_stacks(self._now)
+            self._child.stop_with_stacks()
         elif ending.kind != "Stopped":
-            self._child.stop(PEER_GRACE_SECONDS, self._now)
+            self._child.stop(PEER_GRACE_SECONDS)
         elif self.progress.reports:
-            self._child.stop(min(REPORTING_GRACE_SECONDS, self._spec.limits.grace_seconds / 2), self._now)
+            self._child.stop(min(REPORTING_GRACE_SECONDS, self._spec.limits.grace_seconds / 2))
         else:
             grace = self._spec.limits.grace_seconds
-            self._child.stop(max(grace - REPORTING_GRACE_SECONDS, grace / 2), self._now)
+            self._child.stop(max(grace - REPORTING_GRACE_SECONDS, grace / 2))
 
     def kill(self) -> None:
         """When the supervisor itself is at its end."""
         self._child.kill()
 
     def _keep_deadlines(self) -> None:
-        p, now = self.progress, self._now
+        p, now = self.progress, self._loop.now
         if self._port and p.stage == "Program" and now - self._port_at >= PORT_TRY_SECONDS:
             self._port_at = now
             if reach.listens(self._port):

@@ -71,12 +71,12 @@ class Child:
         """The last lines of its standard error, once they have all come, or after a second."""
         return self._tail.lines()
 
-    def stop(self, grace_seconds: float, now: float) -> None:
+    def stop(self, grace_seconds: float) -> None:
         """SIGTERM to the program alone, which may need its helpers to save. `look` sends SIGKILL after the grace."""
         self._signal(signal.SIGTERM)
-        self._kill_at = now + grace_seconds
+        self._kill_at = self._loop.now + grace_seconds
 
-    def stop_with_stacks(self, now: float) -> None:
+    def stop_with_stacks(self) -> None:
         """Let it write its stacks; `look` kills it then. Works while a rendezvous holds the GIL: the handler is C."""
         if not self.dump_stacks() and _catches(self._process.pid, signal.SIGABRT):
             # A Python with PYTHONFAULTHANDLER alone. It ends with the signal, and must not leave a core of gigabytes.
@@ -84,7 +84,7 @@ class Child:
                 _, hard = resource.prlimit(self._process.pid, resource.RLIMIT_CORE)
                 resource.prlimit(self._process.pid, resource.RLIMIT_CORE, (0, hard))
             self._signal(signal.SIGABRT)
-        self._kill_at = now + STACKS_SECONDS
+        self._kill_at = self._loop.now + STACKS_SECONDS
 
     def dump_stacks(self) -> bool:
         """Ask each process of the program that knows how to write its threads' stacks; whether any does. It runs on."""
@@ -101,8 +101,9 @@ class Child:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._signal(signal.SIGKILL)
 
-    def look(self, now: float) -> None:
+    def look(self) -> None:
         """Reap whatever has ended; kill what outstays its grace; after the program's end, all that it left behind."""
+        now = self._loop.now
         left = self._reap()
         if self.exit is None:
             if self._kill_at is not None and now >= self._kill_at:

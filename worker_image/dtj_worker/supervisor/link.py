@@ -1,5 +1,6 @@
 """A peer's side of what `peers.py` describes: registers with the chief's supervisor, then speaks and listens."""
 
+import math
 import socket
 from collections.abc import Callable
 
@@ -10,7 +11,8 @@ from dtj_worker.supervisor.loop import Loop, Stream
 from dtj_worker.supervisor.peers import SILENCE_SECONDS, Join, Order, Word, cluster_of
 
 CONNECT_SECONDS = 5.0
-RETRY_SECONDS = 1.0
+RETRY_SECONDS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Between two tries. Hundreds of peers may wait for a chief whose image is still being pulled."""
 
 
 class Link:
@@ -29,18 +31,19 @@ class Link:
         self._obey, self._lost = obey, lost
         self._stream: Stream | None = None
         self._told: Word | None = None
-        self._try_at = self._told_at = self._heard_at = self._now = 0.0
+        self._tries = 0
+        self._try_at = self._told_at = self._heard_at = loop.now
 
     @property
     def is_open(self) -> bool:
         return self._stream is not None
 
-    def look(self, now: float, word: Word) -> None:
+    def look(self, word: Word) -> None:
         """Register if it isn't; tell the state where it has changed or a heartbeat is due."""
-        self._now = now
+        now = self._loop.now
         if self._stream is None:
             if now >= self._try_at and not self.refused:
-                self._try_at = now + CONNECT_SECONDS + RETRY_SECONDS
+                self._try_at = math.inf  # Until this try has come back.
                 self._loop.in_thread(self._connect, self._connected)
         elif now - self._heard_at > SILENCE_SECONDS:
             self._stream.close()
@@ -50,7 +53,7 @@ class Link:
 
     def tell(self, word: Word) -> None:
         """Now, if there is a connection."""
-        self._told, self._told_at = word, self._now
+        self._told, self._told_at = word, self._loop.now
         if self._stream and self.is_registered:
             self._stream.send(encode(word).encode() + b"\n")
 
@@ -65,10 +68,10 @@ class Link:
     def _connected(self, result: socket.socket | Exception) -> None:
         if isinstance(result, Exception):
             self.problem = reach.failure(result) if isinstance(result, OSError) else str(result)
-            self._try_at = self._now + RETRY_SECONDS
+            self._retry()
             return
         spec = self._spec
-        self._heard_at = self._now
+        self._heard_at = self._loop.now
         self.problem = "it took the connection and has not answered"
         self._stream = Stream(self._loop, result)
         self._stream.on_bytes, self._stream.on_end = self._hear_answer, self._end
@@ -88,7 +91,7 @@ class Link:
         if status == [b"101"]:
             self._stream.received = bytearray(rest)
             self._stream.on_bytes = self._hear
-            self.is_registered, self._told, self.problem = True, None, ""
+            self.is_registered, self._told, self.problem, self._tries = True, None, "", 0
             self._hear()
             return
         # The chief closes after its answer; until then the reason may still be on its way.
@@ -97,7 +100,7 @@ class Link:
         self.refused = status == [b"422"]
 
     def _hear(self) -> None:
-        self._heard_at = self._now
+        self._heard_at = self._loop.now
         for line in self._stream.take_lines() if self._stream else []:
             try:
                 order = decode(Order, line)
@@ -110,8 +113,12 @@ class Link:
 
     def _end(self, why: str) -> None:
         self._stream = None
-        self._try_at = self._now + RETRY_SECONDS
+        self._retry()
         was_registered, self.is_registered = self.is_registered, False
         self.problem = self.problem or why
         if was_registered:
             self._lost(why)
+
+    def _retry(self) -> None:
+        self._try_at = self._loop.now + RETRY_SECONDS[min(self._tries, len(RETRY_SECONDS) - 1)]
+        self._tries += 1

@@ -9,6 +9,7 @@ import selectors
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -23,19 +24,27 @@ Result = TypeVar("Result")
 
 
 class Loop:
-    """Calls back when something happens; every call comes in the one thread that calls `wait`."""
+    """Calls back when something happens; every call comes in the one thread that calls `wait`.
 
-    def __init__(self) -> None:
+    `now` is the time of the present round, by a clock that never goes back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.now = clock()
+        self._clock = clock
         self._selector = selectors.DefaultSelector()
         self._mail: collections.deque[Callable[[], None]] = collections.deque()
         self._bell, self._rope = socket.socketpair()
+        self._has_signals = False
         for end in (self._bell, self._rope):
             end.setblocking(False)
         self.watch(self._bell, self._heard_bell)
 
     def wait(self) -> None:
         """Until something has happened and its callbacks have run, or a tick has passed."""
-        for key, events in self._selector.select(TICK_SECONDS):
+        happened = self._selector.select(TICK_SECONDS)
+        self.now = self._clock()
+        for key, events in happened:
             for event, callback in zip((selectors.EVENT_WRITE, selectors.EVENT_READ), key.data, strict=True):
                 # An earlier callback may have closed the descriptor, and its number may be another's by now.
                 if events & event and callback and self._selector.get_map().get(key.fd) == key:
@@ -61,6 +70,7 @@ class Loop:
         """Only from the main thread. The callback runs in the loop, not in the handler."""
         signal.signal(number, lambda *_: self._mail.append(callback))
         signal.set_wakeup_fd(self._rope.fileno(), warn_on_full_buffer=False)
+        self._has_signals = True
 
     def in_thread(self, work: Callable[[], Result], then: Callable[[Result | Exception], None]) -> None:
         """Do what may block (names, disks) in a thread that nobody waits for; `then` gets its result or exception."""
@@ -72,10 +82,20 @@ class Loop:
             except Exception as error:
                 result = error
             self._mail.append(lambda: then(result))
-            with contextlib.suppress(BlockingIOError):  # A full bell rings anyway.
+            with contextlib.suppress(OSError):  # A full bell rings anyway, and a closed loop needs nothing.
                 self._rope.send(b"\0")
 
         threading.Thread(target=body, daemon=True).start()
+
+    def close(self) -> None:
+        """Hear no more; the connections that are still watched are closed."""
+        if self._has_signals:
+            signal.set_wakeup_fd(-1)
+        for source in [key.fileobj for key in self._selector.get_map().values()]:
+            if isinstance(source, socket.socket):
+                source.close()
+        self._selector.close()
+        self._rope.close()
 
     def _heard_bell(self) -> None:
         self._bell.recv(4096)
@@ -101,6 +121,7 @@ class Stream:
         self._waiting = bytearray()
         self.is_finishing = False
         self._shut = False
+        self._dropped_bytes = 0
         loop.watch(connection, self._read)
 
     @property
@@ -126,7 +147,7 @@ class Stream:
     def finish(self) -> None:
         """Say no more once what was sent has left. What still comes is dropped: a reset would overtake it."""
         self.is_finishing = True
-        self.on_bytes = self.received.clear
+        self.on_bytes = self._drop
         self._write()
 
     def close(self) -> None:
@@ -150,6 +171,12 @@ class Stream:
         self.on_bytes()
         if len(self.received) > INPUT_BYTES:
             self._end("it says too much at once")
+
+    def _drop(self) -> None:
+        self._dropped_bytes += len(self.received)
+        self.received.clear()
+        if self._dropped_bytes > OUTPUT_BYTES:
+            self._end("it doesn't stop")
 
     def _write(self) -> None:
         if not self.is_open:

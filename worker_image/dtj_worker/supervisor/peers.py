@@ -12,7 +12,7 @@ from typing import Literal
 
 from dtj_worker.codec import ContractError, decode, encode
 from dtj_worker.contract import HEARTBEAT_SECONDS, VERSION, Death, Restore, Stage, Task, TaskSpec
-from dtj_worker.supervisor.loop import Stream
+from dtj_worker.supervisor.loop import Loop, Stream
 from dtj_worker.supervisor.server import Refusal
 
 SILENCE_SECONDS = 4 * HEARTBEAT_SECONDS
@@ -66,16 +66,18 @@ class Member:
 class Gang:
     """The chief's side: who is there, how far each is, who died first by this one clock."""
 
-    def __init__(self, spec: TaskSpec, died: Callable[[Death], None], lost: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, loop: Loop, spec: TaskSpec, died: Callable[[Death], None], lost: Callable[[str, str], None]
+    ) -> None:
         """`died(death)`: a peer says that its child has; `lost(task, why)`: a peer has gone without saying anything."""
         self.members = {task: Member() for task in sorted(spec.peers, key=Task.parse)}
         self.first_death: Death | None = None
+        self._loop = loop
         self._spec = spec
         self._died = died
         self._lost = lost
         self._start: Order | None = None
         self._beat_at = 0.0
-        self._now = 0.0
 
     @property
     def missing(self) -> list[str]:
@@ -102,7 +104,7 @@ class Gang:
         member = self.members[join.task]
         if member.stream:
             member.stream.close()  # Half-open: its pod was replaced, and no packet told us.
-        member.stream, member.stage, member.busy, member.heard_at = stream, "Registered", "", self._now
+        member.stream, member.stage, member.busy, member.heard_at = stream, "Registered", "", self._loop.now
         stream.on_bytes = lambda: self._hear(join.task, stream)
         stream.on_end = lambda why: self._end(join.task, why)
         stream.send(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: dtj\r\n\r\n")
@@ -128,9 +130,9 @@ class Gang:
         """Whether the death of this task ends the attempt. ParameterServer trains on without a worker."""
         return not (self._spec.strategy == "ParameterServer" and Task.parse(task).role == "worker")
 
-    def look(self, now: float) -> None:
+    def look(self) -> None:
         """Send heartbeats; give up those that have been silent for too long."""
-        self._now = now
+        now = self._loop.now
         if now - self._beat_at >= HEARTBEAT_SECONDS:
             self._beat_at = now
             self.order(Order("Beat", self._spec.attempt, busy=self.busy))
@@ -160,7 +162,7 @@ class Gang:
 
     def _hear(self, task: str, stream: Stream) -> None:
         member = self.members[task]
-        member.heard_at = self._now
+        member.heard_at = self._loop.now
         for line in stream.take_lines():
             try:
                 word = decode(Word, line)

@@ -73,12 +73,11 @@ class Server:
         self._answers = answers
         self._requests: dict[Stream, float] = {}
         self._readers: dict[Stream, _Reader] = {}
-        self._now = 0.0
         loop.watch(listening, self._accept)
 
-    def look(self, now: float) -> None:
+    def look(self) -> None:
         """End what has taken too long; write the training status where it has changed or is due."""
-        self._now = now
+        now = self._loop.now
         for stream, started in list(self._requests.items()):
             if now - started <= REQUEST_SECONDS:
                 continue
@@ -123,7 +122,7 @@ class Server:
         stream = Stream(self._loop, connection)
         stream.on_bytes = lambda: self._hear(stream)
         stream.on_end = lambda _: self._drop(stream)
-        self._requests[stream] = self._now
+        self._requests[stream] = self._loop.now
 
     def _hear(self, stream: Stream) -> None:
         try:

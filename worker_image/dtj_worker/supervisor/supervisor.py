@@ -7,7 +7,6 @@ and how to judge an end is in the modules that it brings together.
 import errno
 import math
 import signal
-import time
 from dataclasses import replace
 
 from dtj_worker.contract import ENV_TOKEN, ConfigFault, Death, Restore, Verdict
@@ -35,11 +34,11 @@ class Supervisor:
         spec = self._spec = job.spec
         self._job = job
         self._loop = Loop()
-        self._began_at = self._now = time.monotonic()
+        self._began_at = self._loop.now
         self._token = job.environ.get(ENV_TOKEN, "")
         is_member = job.is_told and spec.task in spec.peers  # The evaluator is none: it needs no one to start.
         is_chief = is_member and spec.task == spec.chief
-        self._gang = Gang(spec, self._peer_died, self._peer_lost) if is_chief else None
+        self._gang = Gang(self._loop, spec, self._peer_died, self._peer_lost) if is_chief else None
         is_peer = is_member and not is_chief
         self._link = Link(self._loop, spec, self._token, self._obey, self._chief_lost) if is_peer else None
         self._server: Server | None = None
@@ -69,16 +68,16 @@ class Supervisor:
         finally:
             if self._attempt and not self._attempt.verdict:
                 self._attempt.kill()
+            self._loop.close()
         return self._verdict
 
     def _look(self) -> None:
-        self._now = time.monotonic()
         if self._verdict:
             return
         if self._job.is_told and self._server is None:
             self._listen()
         if self._attempt:
-            self._attempt.look(self._now)
+            self._attempt.look()
             self._conclude_if_ended(self._attempt)
         else:
             self._wait()
@@ -90,12 +89,12 @@ class Supervisor:
         if self._gang and self._prepared:
             own = self._gang.members[self._spec.task]
             own.stage, own.busy = p.stage, p.busy
-            self._gang.look(self._now)
+            self._gang.look()
             p.held_by = self._gang.busy
         if self._link and self._prepared and not self._chief_is_done:
-            self._link.look(self._now, Word(p.stage, p.busy))
+            self._link.look(Word(p.stage, p.busy))
         if self._server:
-            self._server.look(self._now)
+            self._server.look()
 
     def _listen(self) -> None:
         try:
@@ -103,13 +102,13 @@ class Supervisor:
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 self._end(Ending("Config", f"can't listen on the status port {self._spec.status}: {error.strerror}"))
-            elif self._now - self._began_at > preflight.PORT_SECONDS:
+            elif self._loop.now - self._began_at > preflight.PORT_SECONDS:
                 self._end(Ending("Rendezvous", f"status port {self._spec.status} is in use by another process"))
             return
         gang = self._gang
         answers = Answers(
-            metrics=lambda: figures.metrics(self._spec, self._progress, self._now),
-            training=(lambda: figures.training(self._spec, self._progress, gang, self._now)) if gang else None,
+            metrics=lambda: figures.metrics(self._spec, self._progress, self._loop.now),
+            training=(lambda: figures.training(self._spec, self._progress, gang, self._loop.now)) if gang else None,
             join=gang.join if gang else None,
         )
         self._server = Server(self._loop, listening, self._token, answers)
@@ -150,7 +149,7 @@ class Supervisor:
 
     def _wait_no_longer_than(self, seconds: float) -> None:
         spec, gang, link = self._spec, self._gang, self._link
-        left = self._began_at + seconds - self._now
+        left = self._began_at + seconds - self._loop.now
         missing = [task for task in gang.missing if task != spec.task] if gang else []
         if missing and left < PROBE_BEFORE_SECONDS:
             self._probe.ask({task: spec.peers[task] for task in missing})
@@ -170,7 +169,7 @@ class Supervisor:
     def _start(self, restore: Restore | None) -> None:
         prepared = replace(self._prepared or Prepared(), restore=restore)
         try:
-            self._attempt = Attempt(self._loop, self._job, prepared, self._progress, self._now)
+            self._attempt = Attempt(self._loop, self._job, prepared, self._progress)
         except OSError as error:
             command = self._job.program.command[0]
             self._end(Ending("Config", f"program {command} can't be started: {error.strerror}"))
@@ -233,7 +232,7 @@ class Supervisor:
         if self._link and found.kind != "Done" and not self._has_told:
             self._has_told = True
             self._link.tell(Word("Dead", death=verdict.death(found)))
-        if self._may_be_a_consequence(found) and self._now - attempt.ended_at < SETTLE_SECONDS:
+        if self._may_be_a_consequence(found) and self._loop.now - attempt.ended_at < SETTLE_SECONDS:
             return
         self._conclude(verdict.after(found, self._first_death) if self._first_death else found)
 
@@ -246,9 +245,10 @@ class Supervisor:
 
     def _conclude(self, found: Verdict) -> None:
         """This is how it ended: tell whom it concerns."""
-        self._verdict, self._verdict_at = found, self._now
+        self._verdict, self._verdict_at = found, self._loop.now
         if self._gang and found.kind == "Done":
             self._note_the_end()
+            self._gang.members[found.task].stage = "Done"
             self._gang.order(Order("Finish", self._spec.attempt))
         elif self._gang:
             first = self._gang.record(verdict.death(found))
@@ -276,4 +276,4 @@ class Supervisor:
             self._link is None or not self._link.is_open,
             self._server is None or self._server.is_quiet,
         ]
-        return all(gone) or time.monotonic() - self._verdict_at > FAREWELL_SECONDS
+        return all(gone) or self._loop.now - self._verdict_at > FAREWELL_SECONDS

@@ -87,22 +87,15 @@ def port_shift(spec: TaskSpec) -> int:
 
 
 def for_child(cluster: Cluster | None, spec: TaskSpec) -> str | None:
-    """The TF_CONFIG of one attempt; None means unset.
+    """The TF_CONFIG of one attempt; None means unset, since TensorFlow fails on an empty one.
 
-    Single-host strategies get none: MirroredStrategy would look for its devices under the names of a cluster that no
-    server was started for.
+    Strategies of a single host get theirs as well: TensorFlow ignores it there, programs may read it.
     """
-    if cluster is None or spec.strategy in SINGLE_HOST:
+    if cluster is None:
         return None
     shift = port_shift(spec)
-    return json.dumps(
-        {
-            "cluster": {
-                role: [reach.shifted(a, shift) for a in addresses] for role, addresses in cluster.addresses.items()
-            },
-            "task": {"type": cluster.task.role, "index": cluster.task.index},
-        }
-    )
+    addresses = {role: [reach.shifted(a, shift) for a in found] for role, found in cluster.addresses.items()}
+    return json.dumps({"cluster": addresses, "task": {"type": cluster.task.role, "index": cluster.task.index}})
 
 
 def _cluster_faults(cluster: Any) -> Iterator[str]:

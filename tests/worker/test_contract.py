@@ -1,0 +1,116 @@
+"""What operator, supervisor and program say to each other survives the way, and nothing else comes through."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtj_worker.codec import ContractError, decode, encode
+from dtj_worker.contract import (
+    TERMINATION_BYTES,
+    CheckpointPlan,
+    Death,
+    Report,
+    Restore,
+    Task,
+    TaskSpec,
+    TrainingStatus,
+    Verdict,
+    parse_verdict,
+)
+from dtj_worker.supervisor.peers import Join, Order, Word
+
+RECORDS = (TaskSpec, TrainingStatus, Verdict, Report, Restore, Death, CheckpointPlan, Join, Word, Order)
+
+st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
+
+records: st.SearchStrategy[Any] = st.sampled_from(RECORDS).flatmap(st.from_type)
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(records)
+def test_a_record_survives_the_way(record: Any) -> None:
+    text = encode(record)
+
+    assert decode(type(record), text) == record
+    assert "\n" not in text
+
+
+@given(records)
+def test_a_newer_side_may_send_more(record: Any) -> None:
+    document = json.loads(encode(record)) | {"of_a_later_version": [1]}
+
+    assert decode(type(record), json.dumps(document)) == record
+
+
+@given(st.sampled_from(RECORDS), st.one_of(st.binary(), json_values.map(lambda value: json.dumps(value).encode())))
+def test_whatever_else_comes_is_refused_by_one_error(kind: Any, text: bytes) -> None:
+    try:
+        found = decode(kind, text)
+    except ContractError:
+        return
+    assert isinstance(found, kind)
+
+
+@given(records, st.data())
+def test_a_field_of_another_type_is_named(record: Any, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from([field.name for field in dataclasses.fields(record)]))
+    document = json.loads(encode(record)) | {name: [[]]}
+
+    with pytest.raises(ContractError, match=rf"\.{name}: "):
+        decode(type(record), json.dumps(document))
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(ContractError, match="missing by, kind, task"):
+        decode(Verdict, '{"attempt": 0}')
+
+
+@given(st.builds(Verdict, task=st.from_type(Task).map(str), signal=st.none() | st.just("SIGKILL"), message=st.text()))
+def test_a_verdict_fits_into_a_termination_message(verdict: Verdict) -> None:
+    message = verdict.termination_message()
+    found = parse_verdict(message)
+
+    assert len(message.encode()) <= TERMINATION_BYTES
+    assert found is not None
+    assert verdict.message.encode().startswith(found.message.encode())
+    assert dataclasses.replace(found, message=verdict.message) == verdict
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param("", id="none at all"),
+        pytest.param("Traceback (most recent call last):\n  File x\nValueError: no\n", id="a program's own"),
+        pytest.param('done\n{"attempt": 0, "by": "child", "kind": "Do', id="cut"),
+        pytest.param('done\n{"attempt": 0, "by": "me", "kind": "Done", "task": "worker-0"}', id="of no one we know"),
+    ],
+)
+def test_what_is_no_verdict_is_none(message: str) -> None:
+    assert parse_verdict(message) is None
+
+
+@given(st.from_type(Task).filter(lambda task: task.index >= 0))
+def test_a_task_is_read_as_it_is_written(task: Task) -> None:
+    assert Task.parse(str(task)) == task
+    assert Task.parse(f"{task.role}:{task.index}") == task
+
+
+@pytest.mark.parametrize("text", ["", "worker", "worker-", "worker--1", "worker-x", "master-0", "0", "worker-1.5"])
+def test_what_is_no_task_is_refused(text: str) -> None:
+    with pytest.raises(ContractError, match="is no task"):
+        Task.parse(text)
+
+
+def test_tasks_sort_by_role_and_index() -> None:
+    names = ["worker-10", "worker-2", "chief-0", "ps-1"]
+
+    assert [str(task) for task in sorted(map(Task.parse, names))] == ["chief-0", "ps-1", "worker-2", "worker-10"]
