@@ -1,9 +1,10 @@
-"""The neighbours of `kube`: a real API server in this process, and one that answers by a script where the real one never fails."""
+"""The neighbours of `kube`: a real API server in this process, and one that answers by a script."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import pytest
 from aiohttp import web
+
 from dtj_operator.api.crd import crd
 from dtj_operator.kube.http import Credentials, HttpClient
 from dtj_operator.local.api import Api
@@ -44,6 +45,9 @@ class Script:
         self.requests: list[tuple[str, str, str]] = []
         self.url = ""
 
+    def client(self) -> HttpClient:
+        return HttpClient(lambda: Credentials(self.url))
+
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append((request.method, request.path, request.headers.get("Authorization", "")))
         return await self.answers[min(len(self.requests), len(self.answers)) - 1](request)  # type: ignore[arg-type]
@@ -58,3 +62,20 @@ async def script() -> AsyncIterator[Script]:
     script.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     yield script
     await runner.cleanup()
+
+
+def says(code: int, body: object = None, **headers: str) -> Answer:
+    """The answer with this code and body."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return web.json_response(body or {}, status=code, headers=named)
+
+    return answer
+
+
+async def hangs_up(request: web.Request) -> web.StreamResponse:
+    """No answer at all."""
+    assert request.transport is not None
+    request.transport.close()
+    return web.Response()

@@ -123,12 +123,15 @@ class Applier:
         return "Done"
 
     async def _create(self, s: Situation, manifest: Json) -> Outcome:
-        kind = kind_of(manifest)
+        kind, name, notes = kind_of(manifest), manifest["metadata"]["name"], self._store.notes(s.key)
+        if (kind.kind, name) in notes.foreign:
+            # Who has the name is looked up before each plan; to be told so by a 409 once more is a call for nothing.
+            return "Refused"
         try:
             made = await self._client.create(manifest)
         except ApiError as error:
             if error.code in REFUSALS:
-                self._store.notes(s.key).refusals.append(error.message)
+                notes.refusals.append(error.message)
                 return "Refused"
             if error.reason != "AlreadyExists":
                 raise
@@ -137,9 +140,7 @@ class Applier:
                 unread = {**manifest["metadata"], "uid": "", "resourceVersion": "0"}
                 self._store.put(kind, {**manifest, "metadata": unread})
                 return "Done"
-            name = manifest["metadata"]["name"]
-            await self._lookups.look(s, kind, name)
-            return "Refused" if (kind.kind, name) in self._store.notes(s.key).foreign else "Done"
+            return "Done" if await self._lookups.look(s, kind, name) else "Refused"
         self._store.put(kind, made)
         return "Done"
 
@@ -194,9 +195,10 @@ class Applier:
             # What says nothing about the template changes nothing.
             if error.is_transient:
                 raise
-            result = ProbeResult(error.code, error.message)
+            result = ProbeResult(error.code, error.message, heard_at=self._clock())
         else:
-            result = ProbeResult(HTTPStatus.CREATED, pod={"metadata": pod["metadata"], "spec": pod["spec"]})
+            made = {"metadata": pod["metadata"], "spec": pod["spec"]}
+            result = ProbeResult(HTTPStatus.CREATED, pod=made, heard_at=self._clock())
         self._store.note_probe(s.key, action.template_hash, result)
 
     async def _emit(self, s: Situation, action: Emit) -> None:
@@ -205,7 +207,7 @@ class Applier:
         event = {
             "apiVersion": EVENT.api_version,
             "kind": EVENT.kind,
-            "metadata": {"namespace": s.key.namespace, "generateName": f"{s.key.name}."},
+            "metadata": {"namespace": s.key.namespace, "generateName": f"{s.key.name}-"},
             "involvedObject": {**job, "uid": s.uid, "resourceVersion": s.resource_version},
             "type": action.type,
             "reason": action.reason,

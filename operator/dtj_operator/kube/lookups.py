@@ -38,22 +38,23 @@ class Lookups:
             notes.claim_access_modes = tuple(live["spec"].get("accessModes") or ()) if live else None
         return True
 
-    async def look(self, s: Situation, kind: Kind, name: str) -> None:
-        """Find out what has this name: nothing any more, an object of the job, or somebody else's."""
+    async def look(self, s: Situation, kind: Kind, name: str) -> bool:
+        """Find out what has this name: nothing any more, or somebody else's object, or (True) one of the job."""
         foreign = self._store.notes(s.key).foreign
         live = await self._read(s.key, kind, name)
         foreign.pop((kind.kind, name), None)
         if live is None:
-            return
+            return False
         if _is_ours(live, s):
             self._store.put(kind, live)
-        else:
-            foreign[kind.kind, name] = ForeignChild(
-                kind=kind.kind,
-                name=name,
-                terminating="deletionTimestamp" in live["metadata"],
-                owner=self._living_owner(s.key.namespace, live),
-            )
+            return True
+        foreign[kind.kind, name] = ForeignChild(
+            kind=kind.kind,
+            name=name,
+            terminating="deletionTimestamp" in live["metadata"],
+            owner=self._living_owner(s.key.namespace, live),
+        )
+        return False
 
     async def _read(self, key: JobKey, kind: Kind, name: str) -> Json | None:
         try:

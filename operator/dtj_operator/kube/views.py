@@ -18,7 +18,7 @@ DISRUPTIONS = ("DisruptionTarget", "TerminationTarget")
 """Conditions of a pod that was taken away: Kubernetes' own, and Kueue's."""
 TAKEN_AWAY = re.compile(
     r"Evicted|Preempting|Shutdown|NodeShutdown|Terminated|NodeLost|NodeAffinity|NodeUnschedulable|NodePorts"
-    r"|NodeResourcesFit|TopologyAffinityError|UnexpectedAdmissionError|PodOS\w+|OutOf\w+"
+    r"|NodeResourcesFit|TopologyAffinityError|UnexpectedAdmissionError|PodOS\w+|OutOf.+"
 )
 """Reasons in a pod's own status: the node's need or end, and a kubelet that refused what the scheduler had given it."""
 NOTHING_YET = ("ContainerCreating", "PodInitializing")

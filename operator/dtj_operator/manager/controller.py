@@ -1,0 +1,148 @@
+"""The loop over jobs: situation, plan, apply. It holds the parts together; what a plan says is decided in `decide/`.
+
+There is no kopf in here: whoever watches jobs and pods calls `observe`. So the same loop runs in the operator's process
+and, in virtual time, in a simulation.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+
+from dtj_operator.api.observed import Facts, JobKey, Situation
+from dtj_operator.api.status import Time
+from dtj_operator.decide.actions import Plan
+from dtj_operator.decide.plan import plan
+from dtj_operator.kube.apply import Applier
+from dtj_operator.kube.client import ApiError, Client, Json, Kind
+from dtj_operator.kube.fleet import Fleet
+from dtj_operator.kube.lease import Leader
+from dtj_operator.kube.lookups import Lookups
+from dtj_operator.kube.reflector import Reflector
+from dtj_operator.kube.store import Store
+from dtj_operator.kube.training import Lines, Trainings
+from dtj_operator.manager.admissions import Admissions
+from dtj_operator.manager.queue import Queue
+from dtj_operator.manager.telemetry import Metrics
+
+log = logging.getLogger(__name__)
+
+WORKERS = 16
+SOON = timedelta(seconds=0.1)
+"""No plan is made for a job more often than that by the clock alone."""
+AGAIN = timedelta(seconds=0.5)
+LONGEST_AGAIN = timedelta(seconds=60)
+
+
+class Controller:
+    """Level-triggered: a mark says that something has changed for a job, never what.
+
+    `lines` opens the status stream of a job's supervisor; `namespaces` holds None alone for the whole cluster.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        facts: Facts,
+        *,
+        clock: Callable[[], Time],
+        leader: Leader,
+        lines: Lines,
+        metrics: Metrics,
+        namespaces: tuple[str | None, ...] = (None,),
+    ) -> None:
+        fleet = Fleet()
+        self.store = Store(facts, fleet)
+        self.reflector = Reflector(client, self.store, fleet, self, namespaces=namespaces)
+        self._clock = clock
+        self._metrics = metrics
+        self._queue: Queue[JobKey] = Queue(clock)
+        self._applier = Applier(client, self.store, leader, clock)
+        self._lookups = Lookups(client, self.store, clock)
+        self._trainings = Trainings(lines, self.store, clock, self.mark)
+        self._admissions = Admissions(self.store, fleet, clock, mark=self.mark, want_fleet=self.reflector.want_fleet)
+        metrics.queue_depth = lambda: len(self._queue)
+
+    def mark(self, key: JobKey) -> None:
+        """Have a plan made for the job."""
+        self._queue.mark(key)
+
+    def heard(self, kind: Kind) -> None:
+        self._metrics.heard(kind)
+
+    def observe(self, kind: Kind, manifest: Json, *, is_gone: bool) -> None:
+        """Take in what a permanent watch tells of a job or a pod."""
+        self.heard(kind)
+        key = self.store.remove(kind, manifest) if is_gone else self.store.put(kind, manifest)
+        if key is not None:
+            self.mark(key)
+
+    async def start(self) -> None:
+        """Make the store complete: on half of it every second job would look as if its pods were lost. ApiError."""
+        await self.reflector.relist()
+
+    async def run(self) -> None:
+        """Work until cancelled; after `start`."""
+        async with self._trainings, asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._queue.run(self._look, WORKERS), name="queue")
+            tasks.create_task(self.reflector.run(), name="reflector")
+            tasks.create_task(self._admissions.run(), name="admissions")
+
+    async def _look(self, key: JobKey) -> None:
+        outcome = "Error"
+        started = asyncio.get_running_loop().time()
+        try:
+            outcome = await self._reconcile(key)
+        except ApiError as error:
+            log.warning("the API server stood in the way: %s", error, extra={"job": key})
+            raise
+        except Exception:
+            log.exception("no plan could be made or carried out", extra={"job": key})
+            raise
+        finally:
+            self._metrics.reconciled(outcome, asyncio.get_running_loop().time() - started)
+
+    async def _reconcile(self, key: JobKey) -> str:
+        s = self.store.situation(key)
+        if s is not None and await self._lookups.refresh(s):
+            s = self.store.situation(key)
+        self._trainings.follow(key, s)
+        self._admissions.consider(key, s)
+        if s is None:
+            self._metrics.seen(key, None)
+            self._queue.wake(key, None)
+            return "Gone"
+        now = self._clock()
+        decision = plan(s, now)
+        _say(s, decision)
+        outcome = await self._applier.apply(s, decision)
+        if outcome == "Dropped":
+            self.mark(key)
+            return outcome
+        after = decision.status or s.status
+        self._metrics.moved(s.status, after)
+        self._metrics.seen(key, after)
+        self._admissions.decided(key, s.status, after)
+        if after.phase == "Restarting" and s.facts.has_node_rights:
+            self.reflector.want_fleet()
+        times = [max(decision.wake_at, now + SOON)] if decision.wake_at else []
+        if outcome in ("Refused", "Unsettled"):
+            times.append(now + self._patience(key))
+        self._queue.wake(key, min(times, default=None))
+        is_foreign_news = tuple(self.store.notes(key).foreign.values()) != s.foreign_names
+        if outcome == "Done" or is_foreign_news:
+            # What was written is in the store already: the next plan needs no event to be made, nor to be right.
+            self.mark(key)
+        return outcome
+
+    def _patience(self, key: JobKey) -> timedelta:
+        """When to look again after something stood in the way: later each time that no plan got over it."""
+        in_a_row = len(self.store.notes(key).refusals)
+        return min(AGAIN * float(1 << min(in_a_row, 10)), LONGEST_AGAIN)
+
+
+def _say(s: Situation, decision: Plan) -> None:
+    """One line for each decision, none for a look that changed nothing."""
+    is_news = decision.status is not None or decision.actions
+    phase = (decision.status or s.status).phase
+    log.log(logging.INFO if is_news else logging.DEBUG, "%s", decision.reason, extra={"job": s.key, "phase": phase})

@@ -1,0 +1,135 @@
+"""The operator's process from start to end: log in, lead, survey, run; and what it does about each way to end."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import Any, NoReturn
+
+import aiohttp
+
+from dtj_operator.api.status import Time
+from dtj_operator.kube.http import HttpClient
+from dtj_operator.kube.lease import Lease, LeaseLost, Sole
+from dtj_operator.kube.login import Login, NoLogin
+from dtj_operator.kube.training import lines_over_http
+from dtj_operator.manager.controller import Controller
+from dtj_operator.manager.handlers import watch
+from dtj_operator.manager.options import Options, parse
+from dtj_operator.manager.survey import BadConfiguration, survey
+from dtj_operator.manager.telemetry import Health, Metrics, log_to_stderr
+
+log = logging.getLogger(__name__)
+
+LEASE_NAME = "dtj-operator"
+EXIT_CONFIGURATION = 2
+EXIT_LEASE_LOST = 3
+ENV_RESTARTS = "DTJ_INTERNAL_RESTARTS"
+"""How often in a row the process has started itself again; it does not outlive a while without trouble."""
+LONGEST_PAUSE_SECONDS = 60.0
+QUIET_SECONDS = 600.0
+
+
+def main() -> int:
+    """Run the operator. 0: it was asked to stop; 2: it can't work here; 3: another process leads."""
+    started = time.monotonic()
+    options = parse(sys.argv[1:])
+    log_to_stderr(as_json=options.json_logs, verbose=options.verbose)
+    if options.kubeconfig:
+        os.environ["KUBECONFIG"] = options.kubeconfig
+    try:
+        asyncio.run(operate(options))
+    except (BadConfiguration, NoLogin) as error:
+        log.critical("the operator can't work here: %s", error)
+        return EXIT_CONFIGURATION
+    except LeaseLost as error:
+        log.critical("the operator ends: %s", error)
+        return EXIT_LEASE_LOST
+    except Exception:
+        log.exception("the operator starts again")
+        _start_again(ran_seconds=time.monotonic() - started)
+    log.info("the operator was asked to stop, and has")
+    return 0
+
+
+async def operate(options: Options) -> None:
+    """Work until asked to stop. Anything that can't be got over in place is raised."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def listen_to_signals() -> None:
+        # Once at first, and again when kopf has put its own handlers in place: it would stop itself and wait for us.
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, stopped.set)
+
+    listen_to_signals()
+    await _race(_work(options, listen_to_signals), stopped.wait())
+
+
+async def _work(options: Options, on_watch: Any) -> None:
+    metrics = Metrics(time.monotonic)
+    health = Health(metrics)
+    login = Login()
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(HttpClient(login, metrics.called))
+        connector = aiohttp.TCPConnector(limit=0)
+        session = await stack.enter_async_context(
+            aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
+        )
+        if options.port:
+            stack.push_async_callback((await health.serve(options.port)).cleanup)
+        facts = await survey(client, options.facts(), options.namespaces, _now())
+        lease = Lease(client, options.operator_namespace, LEASE_NAME, options.identity) if options.lease else None
+        if lease:
+            health.role = "standby"
+            await lease.acquire()
+            stack.push_async_callback(lease.release)
+        controller = Controller(
+            client,
+            facts,
+            clock=_now,
+            leader=lease or Sole(),
+            lines=lines_over_http(session),
+            metrics=metrics,
+            namespaces=options.namespaces,
+        )
+        await controller.start()
+        health.role = "leader"
+        log.info("the operator is ready: %d jobs", len(controller.store.keys()))
+        # Writers end first, so that the Lease is given back when nothing is under way any more.
+        await _race(
+            controller.run(),
+            *([lease.keep()] if lease else []),
+            watch(controller, login, options.namespaces, on_watch),
+        )
+
+
+async def _race(*those: Coroutine[Any, Any, object]) -> None:
+    """Run all until the first ends; then end the others, in their order. Raises what any of them raised."""
+    tasks = [asyncio.create_task(one) for one in those]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+            await asyncio.wait([task])
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()):
+            raise error
+
+
+def _start_again(ran_seconds: float) -> NoReturn:
+    """Replace the process by a fresh one: nothing in memory is worth keeping, and half of it may be wrong."""
+    restarts = int(os.environ.get(ENV_RESTARTS, "0")) if ran_seconds < QUIET_SECONDS else 0
+    os.environ[ENV_RESTARTS] = str(restarts + 1)
+    time.sleep(min(2.0**restarts, LONGEST_PAUSE_SECONDS))
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _now() -> Time:
+    return datetime.now(UTC)
