@@ -12,7 +12,7 @@ from dtj_operator.local.garbage import Garbage
 from dtj_operator.local.kinds import Kind
 from dtj_operator.local.namespaces import Namespaces
 from dtj_operator.local.state import Reply, Request, State
-from dtj_operator.local.store import HISTORY
+from dtj_operator.local.store import BACKLOG, HISTORY
 from dtj_operator.local.verbs import deleting, reading, subresources, writing
 from dtj_operator.local.verbs.reading import Follower
 
@@ -46,8 +46,9 @@ class Api:
         now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
         uid: Callable[[], str] = lambda: str(uuid.uuid4()),
         history: int = HISTORY,
+        backlog: int = BACKLOG,
     ) -> None:
-        self.state = State(now, uid, history)
+        self.state = State(now, uid, history, backlog)
         self.on_upkeep: Callable[[], None] | None = None
         Definitions(self.state)
         self._garbage = Garbage(self.state, self._upkeep_due)

@@ -48,8 +48,10 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 class State:
     """The store, the kinds with their rules, the clock and the source of uids of one server."""
 
-    def __init__(self, now: Callable[[], datetime.datetime], uid: Callable[[], str], history: int) -> None:
-        self.store = Store(history)
+    def __init__(
+        self, now: Callable[[], datetime.datetime], uid: Callable[[], str], history: int, backlog: int
+    ) -> None:
+        self.store = Store(history, backlog)
         self.kinds = Kinds()
         self.custom_rules: dict[str, CustomRules] = {}
         self.now = now

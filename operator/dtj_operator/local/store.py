@@ -61,8 +61,9 @@ class Expired(Exception):
 class Watch:
     """Changes of one storage in order, as one reader takes them. Close it, or its backlog grows."""
 
-    def __init__(self, wanted: Callable[[Change], bool], on_close: Callable[["Watch"], None]) -> None:
+    def __init__(self, wanted: Callable[[Change], bool], limit: int, on_close: Callable[["Watch"], None]) -> None:
         self._wanted = wanted
+        self._limit = limit
         self._on_close = on_close
         self._backlog: deque[Change] = deque()
         self._arrived = asyncio.Event()
@@ -71,7 +72,7 @@ class Watch:
     def offer(self, change: Change) -> None:
         if self.fell_behind or not self._wanted(change):
             return
-        if len(self._backlog) >= BACKLOG:
+        if len(self._backlog) >= self._limit:
             self.fell_behind = True
             self._backlog.clear()
         else:
@@ -102,8 +103,9 @@ class Watch:
 class Store:
     """The counter, the objects by storage (`pods`, `leases.coordination.k8s.io`), the newest changes, the watches."""
 
-    def __init__(self, history: int = HISTORY) -> None:
+    def __init__(self, history: int = HISTORY, backlog: int = BACKLOG) -> None:
         self.revision = 1
+        self._backlog = backlog
         self._objects: dict[str, dict[str, dict[str, Entry]]] = {}
         self._history: deque[Change] = deque(maxlen=history)
         self._forgotten = 1
@@ -165,7 +167,7 @@ class Store:
     def watch(self, storage: str, since: int, wanted: Callable[[Change], bool]) -> Watch:
         """The wanted changes after a revision, those of the past included. Raises Expired."""
         self._reaches(since)
-        watch = Watch(wanted, self._forget_watch(storage))
+        watch = Watch(wanted, self._backlog, self._forget_watch(storage))
         for change in self._history:
             if change.entry.revision > since and change.storage == storage:
                 watch.offer(change)

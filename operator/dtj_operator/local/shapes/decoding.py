@@ -18,6 +18,7 @@ _ACCEPTS: dict[str, tuple[type, ...]] = {
     "map": (dict,),
     "list": (list,),
 }
+_NO_QUANTITY = f"quantities must match the regular expression '{quantity.PATTERN}'"
 _GO_TYPES = {"string": "string", "integer": "int32", "number": "float64", "boolean": "bool", "map": "map[string]string"}
 
 
@@ -97,8 +98,8 @@ def _fits(form: str, value: Any) -> bool:
 def _quantity(value: str | int | float) -> str:
     try:
         return quantity.canonical(str(value))
-    except ValueError as wrong:
-        raise Undecodable(str(wrong)) from None
+    except ValueError:
+        raise Undecodable(_NO_QUANTITY) from None
 
 
 def _mismatch(shape: Shape, value: Any, path: str, owner: str) -> str:
@@ -113,7 +114,7 @@ def _mismatch(shape: Shape, value: Any, path: str, owner: str) -> str:
         type(None): "null",
     }[type(value)]
     if shape.form == "quantity":
-        return f"quantities must match the regular expression '{quantity.PATTERN}'"
+        return _NO_QUANTITY
     wanted = _GO_TYPES.get(shape.form) or _go_class(shape)
     plain = ".".join(part.partition("[")[0] for part in path.split("."))
     where = f"Go struct field {_go_name(owner)}.{plain}" if owner else "Go value"
