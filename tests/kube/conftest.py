@@ -43,6 +43,7 @@ class Script:
     def __init__(self) -> None:
         self.answers: Sequence[Answer] = ()
         self.requests: list[tuple[str, str, str]] = []
+        self.queries: list[dict[str, str]] = []
         self.url = ""
 
     def client(self) -> HttpClient:
@@ -50,6 +51,7 @@ class Script:
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append((request.method, request.path, request.headers.get("Authorization", "")))
+        self.queries.append(dict(request.query))
         return await self.answers[min(len(self.requests), len(self.answers)) - 1](request)  # type: ignore[arg-type]
 
 

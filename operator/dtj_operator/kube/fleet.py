@@ -44,6 +44,7 @@ class Fleet:
         """Nobody watches any more, so nothing is known."""
         self._held.clear()
         self._complete.clear()
+        self.changed.set()
 
     def put(self, kind: Kind, manifest: Json) -> JobKey | None:
         metadata = manifest["metadata"]

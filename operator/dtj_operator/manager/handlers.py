@@ -1,7 +1,7 @@
 """kopf as watcher: the permanent watches of jobs and pods, and the login. Handlers take note of what they are told."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import kopf
@@ -13,15 +13,15 @@ from dtj_operator.manager.controller import Controller
 
 
 async def watch(
-    controller: Controller, login: Login, namespaces: tuple[str | None, ...], started: Callable[[], None]
+    controller: Controller, login: Login, namespaces: tuple[str | None, ...], *, on_end: Callable[[], Awaitable[None]]
 ) -> None:
-    """Feed the controller until cancelled. Any error of a watch that kopf does not get over ends this, and should.
+    """Feed the controller until a signal says to end. An error of a watch that kopf does not get over is raised.
 
-    `started` is called when kopf has set itself up, its handlers of signals included.
+    `on_end` is awaited when the watches have ended, whatever the reason.
     """
     named = [namespace for namespace in namespaces if namespace]
     await kopf.operator(
-        registry=registry(controller, login, started),
+        registry=registry(controller, login, on_end),
         settings=settings(),
         clusterwide=not named,
         namespaces=named,
@@ -29,7 +29,7 @@ async def watch(
     )
 
 
-def registry(controller: Controller, login: Login, started: Callable[[], None]) -> kopf.OperatorRegistry:
+def registry(controller: Controller, login: Login, on_end: Callable[[], Awaitable[None]]) -> kopf.OperatorRegistry:
     """All handlers. No kind of them makes kopf write: neither finalizer nor annotation ever gets onto an object."""
     known = kopf.OperatorRegistry()
 
@@ -49,9 +49,9 @@ def registry(controller: Controller, login: Login, started: Callable[[], None]) 
         # A small file; the service account's token rotates, and kopf asks again when it is refused.
         return await asyncio.to_thread(login.connection)
 
-    @kopf.on.startup(id="startup", registry=known)
-    async def start(**_: Any) -> None:
-        started()
+    @kopf.on.cleanup(id="cleanup", registry=known)
+    async def end(**_: Any) -> None:
+        await on_end()
 
     return known
 

@@ -6,10 +6,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import aiohttp
 
@@ -60,18 +60,13 @@ def main() -> int:
 async def operate(options: Options) -> None:
     """Work until asked to stop. Anything that can't be got over in place is raised."""
     stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def listen_to_signals() -> None:
-        # Once at first, and again when kopf has put its own handlers in place: it would stop itself and wait for us.
-        for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, stopped.set)
-
-    listen_to_signals()
-    await _race(_work(options, listen_to_signals), stopped.wait())
+    for name in (signal.SIGTERM, signal.SIGINT):
+        # Until kopf is up: it listens to them itself, and ends.
+        asyncio.get_running_loop().add_signal_handler(name, stopped.set)
+    await _race(_work(options), stopped.wait())
 
 
-async def _work(options: Options, on_watch: Any) -> None:
+async def _work(options: Options) -> None:
     metrics = Metrics(time.monotonic)
     health = Health(metrics)
     login = Login()
@@ -101,19 +96,24 @@ async def _work(options: Options, on_watch: Any) -> None:
         await controller.start()
         health.role = "leader"
         log.info("the operator is ready: %d jobs", len(controller.store.keys()))
-        # Writers end first, so that the Lease is given back when nothing is under way any more.
-        await _race(
-            controller.run(),
-            *([lease.keep()] if lease else []),
-            watch(controller, login, options.namespaces, on_watch),
-        )
+        loop_over_jobs = asyncio.create_task(controller.run())
+
+        async def stop_writing() -> None:
+            # kopf, when it ends, waits for all tasks it did not start, and then cancels them wherever they are.
+            loop_over_jobs.cancel()
+            await asyncio.wait([loop_over_jobs])
+
+        watching = watch(controller, login, options.namespaces, on_end=stop_writing)
+        await _race(loop_over_jobs, *([lease.keep()] if lease else []), watching)
 
 
-async def _race(*those: Coroutine[Any, Any, object]) -> None:
-    """Run all until the first ends; then end the others, in their order. Raises what any of them raised."""
-    tasks = [asyncio.create_task(one) for one in those]
+async def _race(*those: Awaitable[object]) -> None:
+    """Run all until the first ends by itself; then end the others, in their order. Raises what any of them raised."""
+    tasks = [asyncio.ensure_future(one) for one in those]
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        pending = set(tasks)
+        while pending and all(task.cancelled() for task in tasks if task.done()):
+            _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
