@@ -1,10 +1,17 @@
 """What holds for every test: TensorFlow one at a time, hypothesis without a clock."""
 
+import asyncio
+
 import pytest
 from hypothesis import settings
 
 settings.register_profile("dtj", deadline=None, print_blob=True)
 settings.load_profile("dtj")
+
+
+def pytest_configure() -> None:
+    # looptime asks for the current loop before each test, and Python 3.11 would make one for it that nobody closes.
+    asyncio.set_event_loop(None)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
