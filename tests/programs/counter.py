@@ -1,4 +1,4 @@
-"""A training program without TensorFlow: it counts steps, reports them, writes checkpoints, and goes on where it stopped.
+"""A training program without TensorFlow: counts steps, reports them, writes checkpoints, goes on where it stopped.
 
 Every task counts for itself; only the chief writes. Its faults are those of the contract (`fault` in DTJ_TASK), so that
 tests and demos hurt it in the same way as a real program.

@@ -82,7 +82,7 @@ class Gang:
     trainers: dict[str, Trainer] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Eight ports in a row for each task's TensorFlow, as the embedded cluster gives them, and one for its status."""
+        """Eight ports in a row for each task's TensorFlow, as the embedded cluster does, and one for its status."""
         for task in self.tasks:
             self.ports[task] = free_ports(9)
 
@@ -105,6 +105,12 @@ class Gang:
             fault=self.faults.get(task),
         )
 
+    def folder(self, task: str) -> Path:
+        """Where a task of this attempt works."""
+        made = self.root / f"{task}-attempt-{self.attempt}"
+        made.mkdir(exist_ok=True)
+        return made
+
     def tf_config(self, task: str) -> str:
         cluster: dict[str, list[str]] = {}
         for name, port in self.ports.items():
@@ -113,18 +119,17 @@ class Gang:
         role, _, index = task.partition("-")
         return json.dumps({"cluster": cluster, "task": {"type": role, "index": int(index)}})
 
-    def start(self, task: str, *words: str, spec: TaskSpec | None = None, **environ: str | None) -> Trainer:
+    def start(self, task: str, *words: str, environ: Mapping[str, str | None] | None = None) -> Trainer:
         """Start the supervisor of a task with a program; a variable that is None is left out."""
-        folder = self.root / f"{task}-attempt-{self.attempt}"
-        folder.mkdir()
+        folder = self.folder(task)
         told = {
             **os.environ,
-            ENV_TASK: encode(spec or self.spec(task)),
+            ENV_TASK: encode(self.spec(task)),
             ENV_TOKEN: TOKEN,
             ENV_TERMINATION_LOG: str(folder / "termination-log"),
             "TF_CONFIG": self.tf_config(task),
             **self.environ,
-            **environ,
+            **(environ or {}),
         }
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(

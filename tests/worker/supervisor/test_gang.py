@@ -131,7 +131,8 @@ def test_a_program_that_swallows_sigterm_is_killed_after_its_grace(gang: MakeGan
 
 def test_a_second_sigterm_waits_no_longer(gang: MakeGang) -> None:
     deaf = (
-        "import signal, time; signal.signal(signal.SIGTERM, lambda *_: print('no', flush=True)); print('deaf', flush=True)\n"
+        "import signal, time; signal.signal(signal.SIGTERM, lambda *_: print('no', flush=True))\n"
+        "print('deaf', flush=True)\n"
         "while True: time.sleep(1)"
     )
     job = gang("worker-0", limits=Limits(grace_seconds=600))
@@ -159,7 +160,8 @@ def test_sigterm_before_the_start(gang: MakeGang) -> None:
 
 def test_a_program_that_saves_on_sigterm_by_itself(gang: MakeGang) -> None:
     saving = (
-        "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(42)); print('ready', flush=True)\n"
+        "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(42))\n"
+        "print('ready', flush=True)\n"
         "while True: time.sleep(1)"
     )
     job = gang("worker-0")
@@ -199,8 +201,8 @@ def test_a_missing_peer_is_named(gang: MakeGang) -> None:
     assert (first.verdict.kind, second.verdict.kind) == ("Rendezvous", "Peer")
     assert second.verdict.blames == "worker-2"
     assert first.verdict.message == (
-        "2 of 3 tasks registered within 2 s; missing: worker-2 (127.0.0.1: its pod answers, but no supervisor registered; "
-        "is dtj-worker its entry point?)"
+        "2 of 3 tasks registered within 2 s; missing: worker-2 (127.0.0.1: its pod answers, but no supervisor "
+        "registered; is dtj-worker its entry point?)"
     )
 
 
@@ -219,7 +221,7 @@ def test_a_chief_that_is_not_there_is_named(gang: MakeGang) -> None:
 def test_a_wrong_token_does_not_register(gang: MakeGang) -> None:
     job = gang("worker-0", "worker-1", limits=Limits(registration_seconds=2))
     first = job.start("worker-0", *ENDLESS)
-    second = job.start("worker-1", *ENDLESS, DTJ_TOKEN="of another job")
+    second = job.start("worker-1", *ENDLESS, environ={"DTJ_TOKEN": "of another job"})
 
     assert second.end() == 1
     assert "it refused: the job's token is needed" in second.verdict.message

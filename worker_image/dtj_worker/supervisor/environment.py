@@ -28,7 +28,13 @@ SHARED_MEMORY_BYTES = 256 * 1024**2
 
 
 def of_child(
-    spec: TaskSpec, cluster: Cluster | None, program: Program, prepared: Prepared, environ: Mapping[str, str]
+    spec: TaskSpec,
+    cluster: Cluster | None,
+    program: Program,
+    prepared: Prepared,
+    environ: Mapping[str, str],
+    *,
+    cgroups: Path = machine.ROOT,
 ) -> dict[str, str]:
     """What one attempt's child finds in its environment; the report descriptor is added by whoever opens it."""
     made = {name: value for name, value in environ.items() if name not in _OURS}
@@ -37,7 +43,7 @@ def of_child(
     made |= {"TF_CONFIG": config} if config else {}
     made |= {ENV_RESTORE: encode(prepared.restore)} if prepared.restore else {}
     made |= {ENV_CHECKPOINT_FOLDER: str(prepared.folder)} if prepared.folder else {}
-    made |= {name: value for name, value in _defaults().items() if not environ.get(name)}
+    made |= {name: value for name, value in _defaults(cgroups).items() if not environ.get(name)}
     made |= _home(environ)
     made |= _keras(spec, environ)
     made["PYTHONPATH"] = os.pathsep.join(_python_path(program, environ))
@@ -57,9 +63,9 @@ def notices(spec: TaskSpec) -> list[str]:
     return found
 
 
-def _defaults() -> dict[str, str]:
+def _defaults(cgroups: Path) -> dict[str, str]:
     made = {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
-    if threads := machine.threads():
+    if threads := machine.threads(cgroups):
         # TensorFlow counts the machine's cores, whatever the container may use of them.
         made |= dict.fromkeys(THREAD_VARIABLES, str(threads))
     return made

@@ -24,12 +24,10 @@ class Throttling:
 def cpu_limit(root: Path = ROOT) -> float | None:
     """Cores that the cgroup allows; None without a limit."""
     for folder in _folders(root, "cpu"):
-        if (text := _read(folder / "cpu.max")) is not None:
-            quota, _, period = text.partition(" ")
-            return None if quota == "max" else int(quota) / int(period)
-        if (text := _read(folder / "cpu.cfs_quota_us")) is not None:
-            period = _read(folder / "cpu.cfs_period_us") or "100000"
-            return None if int(text) <= 0 else int(text) / int(period)
+        if quota := _read(folder / "cpu.max"):
+            return _quotient(*quota.split())
+        if quota := _read(folder / "cpu.cfs_quota_us"):
+            return _quotient(quota, _read(folder / "cpu.cfs_period_us") or "")
     return None
 
 
@@ -80,6 +78,11 @@ def _folders(root: Path, controller: str) -> Iterator[Path]:
             own = path.lstrip("/")
     yield root / own
     yield root
+
+
+def _quotient(quota: str, period: str = "", *_: str) -> float | None:
+    """None for `max`, `-1` and whatever else is no quota."""
+    return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() and int(period) else None
 
 
 def _fields(path: Path) -> dict[str, int]:

@@ -98,7 +98,7 @@ class Server:
         """Take no more connections; the readers get the last state of things."""
         self._loop.watch(self._listening, None)
         self._listening.close()
-        for stream, reader in self._readers.items():
+        for stream, reader in list(self._readers.items()):
             if self._answers.training:
                 reader.feed(stream, self._answers.training(), math.inf)
         for stream in [*self._requests, *self._readers]:

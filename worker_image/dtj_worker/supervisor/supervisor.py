@@ -137,9 +137,11 @@ class Supervisor:
         spec, gang, link = self._spec, self._gang, self._link
         if self._prepared and gang and not gang.missing:
             restore = self._prepared.restore
-            # Only the chief's child reads the path; the others get the values from it.
-            gang.order(Order("Start", spec.attempt, replace(restore, path=None) if restore else None))
+            # Own child first: a peer that is lost while it is told to start then counts as a death of this attempt.
             self._start(restore)
+            if self._attempt:
+                # Only the chief's child reads the path; the others get the values from it.
+                gang.order(Order("Start", spec.attempt, replace(restore, path=None) if restore else None))
         elif self._prepared and not gang and not link:
             self._start(self._prepared.restore)
         elif link and link.refused:
