@@ -4,6 +4,8 @@ What they say is `api.py`'s.
 """
 
 import hmac
+import logging
+import socket
 from typing import Any
 
 import msgspec
@@ -18,6 +20,8 @@ from dtj_operator.local.state import Request
 from dtj_operator.local.tables import printing
 
 Json = dict[str, Any]
+
+_log = logging.getLogger(__name__)
 
 _MAX_BODY_BYTES = 3 * 1024 * 1024
 _JSON = "application/json"
@@ -57,12 +61,19 @@ class ApiServer:
 
     async def start(self, port: int = 0) -> None:
         """Listen on 127.0.0.1; on a free port when none is given."""
-        self._runner = web.ServerRunner(web.Server(self._serve, access_log=None), shutdown_timeout=0.5)
+        self._runner = web.ServerRunner(
+            web.Server(self._serve, access_log=None, handler_cancellation=True), shutdown_timeout=0.5
+        )
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port)
         await site.start()
         self.port = self._runner.addresses[0][1]
         self._hosts = frozenset(f"{host}:{self.port}" for host in ("127.0.0.1", "localhost"))
+
+    async def listen(self, listening: socket.socket) -> None:
+        """Serve this one, too: the same port in another network. `start` comes first."""
+        assert self._runner is not None
+        await web.SockSite(self._runner, listening).start()
 
     async def stop(self) -> None:
         """End every stream and close the port."""
@@ -73,7 +84,11 @@ class ApiServer:
         try:
             return await self._answer(http, self._admitted_path(http))
         except ApiFailure as failure:
-            return _json(msgspec.json.encode(failure.status), failure.code)
+            return _refusal(failure)
+        except Exception as why:
+            # A fault of this server must reach the client as an answer, and its author with the place where it happened.
+            _log.exception("%s %s failed", http.method, http.path)
+            return _refusal(ApiFailure(500, "InternalError", f"Internal error occurred: {why!r}"))
 
     def _admitted_path(self, http: web.BaseRequest) -> str:
         """The path without its token. 401 without one, 403 for what a browser sends."""
@@ -147,10 +162,17 @@ class ApiServer:
         return response
 
 
+def _refusal(failure: ApiFailure) -> web.Response:
+    return _json(msgspec.json.encode(failure.status), failure.code)
+
+
 async def _body(http: web.BaseRequest) -> Any:
-    if (http.content_length or 0) > _MAX_BODY_BYTES:
-        raise ApiFailure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {_MAX_BODY_BYTES}")
-    text = await http.read()
+    received = bytearray()
+    async for chunk in http.content.iter_any():
+        received += chunk
+        if len(received) > _MAX_BODY_BYTES:
+            raise ApiFailure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {_MAX_BODY_BYTES}")
+    text = bytes(received)
     if not text:
         return None
     media = http.content_type
