@@ -87,6 +87,7 @@ def test_a_resized_container_counts_with_the_most_it_asks_for_or_has() -> None:
     assert cpu("1", "2", "2") == 2
     assert cpu("3", "2", "2") == 3
     assert cpu("1", "1", "4") == 4
+    assert cpu("1", "4", "1") == 4
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,6 @@ def effective_requests(pod: Mapping[str, Any]) -> Amounts:
         asked = _requests(container, status, "initContainerStatuses")
         if container.get("restartPolicy") == "Always":
             sidecars = _sum([sidecars, asked])
-            peak = _most([peak, sidecars])
         else:
             peak = _most([peak, _sum([sidecars, asked])])
     spec = mapping(pod.get("spec"))
