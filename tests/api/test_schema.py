@@ -99,7 +99,7 @@ def rule(text: str, **more: str) -> dict[str, Any]:
         pytest.param(rule("self == oldSelf", message="m"), 1, 2, [": m"], id="a transition"),
         pytest.param(rule("self == oldSelf", message="m"), 2, 2, [], id="no transition"),
         pytest.param(
-            {"properties": {"a": rule("self.b > 1", message="m", fieldPath=".b")}},
+            {"properties": {"a": {"properties": {"b": LEAF}} | rule("self.b > 1", message="m", fieldPath=".b")}},
             {"a": {"b": 1}},
             None,
             ["a.b: m"],
@@ -118,7 +118,7 @@ def rule(text: str, **more: str) -> dict[str, Any]:
         pytest.param(
             {
                 "x-kubernetes-list-map-keys": ["k"],
-                "items": {"properties": {"k": {}, "v": rule("self == oldSelf", message="m")}},
+                "items": {"properties": {"k": LEAF, "v": rule("self == oldSelf", message="m")}},
             },
             [{"k": "b", "v": 1}, {"k": "c", "v": 1}],
             [{"k": "a", "v": 0}, {"k": "b", "v": 2}],

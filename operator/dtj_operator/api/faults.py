@@ -5,7 +5,7 @@ people who want to know before a cluster does. Both are total: whatever a file h
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dtj_operator.api import names
@@ -27,7 +27,7 @@ def faults(manifest: Any) -> tuple[str, ...]:
     """What is wrong with a job that its CRD let in."""
     spec, unreadable = salvage(manifest)
     try:
-        return tuple(dict.fromkeys([*unreadable, *_found(manifest, spec)]))
+        return _lines(unreadable, _found(manifest, spec))
     except RecursionError:
         return (_ENDLESS,)
 
@@ -40,9 +40,15 @@ def all_faults(manifest: Any) -> tuple[str, ...]:
         refused = validation.refusals(manifest)
         spec, unreadable = salvage(manifest)
         # What makes a spec unreadable is refused by the schema too, in better words.
-        return tuple(dict.fromkeys([*(refused or unreadable), *_found(manifest, spec)]))
+        return _lines(refused or unreadable, _found(manifest, spec))
     except RecursionError:
         return (_ENDLESS,)
+
+
+def _lines(*found: Iterable[str]) -> tuple[str, ...]:
+    """Each fault once, and as one line: names in a manifest may hold what would break it or colour a terminal."""
+    lines = dict.fromkeys(line for lines in found for line in lines)
+    return tuple(line if line.isprintable() else line.encode("unicode_escape").decode() for line in lines)
 
 
 def _found(manifest: Any, spec: JobSpec | None) -> Iterator[str]:

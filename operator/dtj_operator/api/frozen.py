@@ -26,7 +26,7 @@ def frozen_faults(spec: JobSpec, status: JobStatus) -> tuple[str, ...]:
         return ()
     before = dict(part.partition("=")[::2] for part in status.frozen.split(","))
     # Only parts that both know are compared: another version of this operator may know more, or fewer.
-    changed = [path for path, value in _parts(spec).items() if before.get(path, _digest(value)) != _digest(value)]
+    changed = [path for path, value in _parts(spec).items() if (before.get(path) or _digest(value)) != _digest(value)]
     return tuple(
         f"{path}: can't change once the job has started; put it back, or set spec.suspend: true, wait for the phase "
         "Suspended, then edit and resume"

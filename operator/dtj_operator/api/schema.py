@@ -73,6 +73,19 @@ def unknown_fields(schema: Schema, value: Any, at: Parts = ()) -> Iterator[tuple
                 yield (*at, name), schema
 
 
+def declared(schema: Schema, value: Any) -> Any:
+    """What the schema declares of a value: without unknown fields, and without the inside of what it doesn't describe.
+
+    Rules in Kubernetes see no more than this; and whatever lies in a template, it can't bring their interpreter down.
+    """
+    if isinstance(value, list):
+        return [declared(schema["items"], entry) for entry in value] if "items" in schema else []
+    if not isinstance(value, dict):
+        return value
+    below = {name: schema.get("properties", {}).get(name) or schema.get("additionalProperties") for name in value}
+    return {name: declared(inside, value[name]) for name, inside in below.items() if inside is not None}
+
+
 class RuleSet:
     """The CEL rules of a schema, compiled once; wrong CEL is a ValueError that names the expression."""
 
@@ -83,7 +96,8 @@ class RuleSet:
 
     def broken(self, new: Any, old: Any = None) -> Iterator[Broken]:
         """The rules that a value with its defaults breaks; those that compare hold only against the `old` value."""
-        return self._check(self._schema, new, old, ())
+        before = None if old is None else declared(self._schema, old)
+        return self._check(self._schema, declared(self._schema, new), before, ())
 
     def _compile(self, schema: Schema) -> None:
         import cel  # noqa: PLC0415 - the operator's image is without it
