@@ -144,12 +144,10 @@ def may_force(s: Situation, pod: PodView, now: Time) -> bool:
 def lost_node(s: Situation, pod: PodView) -> Deadline | None:
     """When a pod is given up because its node is not ready and its supervisor silent. Only where nodes are seen."""
     node = node_of(s, pod)
-    if s.spec is None or most_nodes_are_silent(s):
-        return None
     gone_at = _node_gone_at(s, pod)
     if gone_at is not None:
         return Deadline("lost node", gone_at, f"its node {pod.node} is gone")
-    if node is None or node.ready or node.not_ready_since is None:
+    if s.spec is None or node is None or node.ready or node.not_ready_since is None or most_nodes_are_silent(s):
         return None
     heard = [t for t in (s.facts.started_at, _heard(s, pod.task)) if t is not None]
     since = max([node.not_ready_since, *heard])

@@ -36,8 +36,8 @@ def _of_phase(before: JobStatus, after: JobStatus) -> Iterator[Emit]:
         yield Emit("Warning", failure.failure_class, words) if failure else Emit("Normal", "Restarting", words)
     elif after.phase not in (before.phase, "Pending"):
         yield Emit("Normal", after.phase, words)
-    elif after.gang.waiting_for and after.gang.waiting_for != before.gang.waiting_for:
-        yield Emit("Normal", "Waiting", after.gang.waiting_for)
+    elif after.gang.waiting_for not in (None, before.gang.waiting_for) and after.gang.admitted_at is None:
+        yield Emit("Normal", "Waiting", words)
 
 
 def _of_evaluator(before: JobStatus, after: JobStatus) -> Iterator[Emit]:

@@ -92,7 +92,8 @@ def unregistered(s: Situation, m: Members, blames: str) -> Failure | None:
 def evaluator_end(s: Situation, m: Members, task: Task, now: Time) -> Failure | None:
     """How the evaluator ended, otherwise than 0. It is no member of the gang: nobody dies of it."""
     counts = s.status.roles.get("evaluator")
-    if task not in m.wanted and counts is not None and counts.scheduled:
+    was_there = names.pod(s.key.name, task, m.rounds[task]) in s.gone or (counts is not None and counts.scheduled > 0)
+    if task not in m.wanted and was_there:
         return _failure(s, m, task, None, "Disruption", what="was deleted by someone")
     end = _end(s, m, task, now)
     return end.failure if end else None

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
+from dtj_operator.api import names
 from dtj_operator.api.frozen import frozen_hash
-from dtj_operator.api.names import GATE
 from dtj_operator.api.observed import Admit, Situation, Wait
 from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import Time
@@ -84,7 +84,7 @@ def released(s: Situation, m: Members, now: Time) -> Plan | None:
     made = [pod(s, m.topology, task, m.rounds[task], s.status.attempt) for task in missing]
     creates = [Create(backend.mark(s, m.topology, manifest)) for manifest in made]
     # A pod that is let go before its peers exist would hold a node for a gang that may never be whole.
-    gated = [] if missing else [member for member in m.gang.values() if GATE in member.gates]
+    gated = [] if missing else [member for member in m.gang.values() if names.GATE in member.gates]
     ungates = [Ungate(member.name, member.uid) for member in gated]
     return Plan(None, (*stops, *creates, *ungates), reason=state.waiting_for or "the gang is being bound")
 
@@ -144,12 +144,23 @@ def _obstacle(s: Situation, m: Members) -> str | None:
         return f"the manifest has faults: {s.faults[0]}"
     if s.status.frozen != frozen_hash(spec_of(s)):
         return "the manifest was edited before the gang was formed"
-    leaving = next((member for member in m.gang.values() if member.deleting_since is not None), None)
-    if leaving is not None:
-        return f"{leaving.name} was deleted before the gang was formed"
+    missing = m.missing()
+    gone = [names.pod(s.key.name, task, m.rounds[task]) for task in missing]
+    gone = [name for name in gone if name in s.gone]
+    gone += [member.name for member in m.gang.values() if member.deleting_since is not None]
+    if gone:
+        return f"{gone[0]} was deleted before the gang was formed"
+    if missing and _is_of_another_process(s):
+        # What is missing may have been made and deleted since, and no name is used twice.
+        return "the operator was restarted between the release and the last pod"
     if not m.gang and not m.finished and not _may_go(s, m):
-        return "the operator was restarted between the release and the first pod"
+        return "none of its pods could be made, and its places are given away"
     return None
+
+
+def _is_of_another_process(s: Situation) -> bool:
+    began, admitted = s.facts.started_at, s.status.gang.admitted_at
+    return began is not None and admitted is not None and admitted < began
 
 
 def _may_go(s: Situation, m: Members) -> bool:

@@ -27,6 +27,8 @@ class Members(Struct, frozen=True):
     topology: Topology
     rounds: dict[Task, int]
     wanted: dict[Task, PodView]
+    gang: dict[Task, PodView]
+    """Those of the wanted ones that belong to the gang."""
     old: tuple[PodView, ...]
     kept: frozenset[str]
     finished: frozenset[Task]
@@ -40,11 +42,6 @@ class Members(Struct, frozen=True):
     def living(self) -> tuple[PodView, ...]:
         """Old pods whose trainer may still write."""
         return tuple(pod for pod in self.old if not pod.is_over)
-
-    @property
-    def gang(self) -> dict[Task, PodView]:
-        """The wanted pods of the gang that exist."""
-        return {task: pod for task in self.topology.gang if (pod := self.wanted.get(task))}
 
     def missing(self) -> tuple[Task, ...]:
         """Tasks of the gang without their wanted pod that have not ended 0."""
@@ -71,7 +68,8 @@ def members(s: Situation, now: Time) -> Members:
             wanted[pod.task] = pod
         else:
             old.append(pod)
-    return Members(t, rounds, wanted, tuple(old), _kept(s, old, now), finished_of(s.status, t.tasks))
+    gang = {task: wanted[task] for task in t.gang if task in wanted}
+    return Members(t, rounds, wanted, gang, tuple(old), _kept(s, old, now), finished_of(s.status, t.tasks))
 
 
 def rounds_of(status: JobStatus, tasks: Iterable[Task]) -> dict[Task, int]:

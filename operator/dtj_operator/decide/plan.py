@@ -56,15 +56,15 @@ def plan(s: Situation, now: Time) -> Plan:
     if s.deleting:
         return Plan(None, reason="being deleted: garbage collection takes its children")
     before = s.status
-    s = _first_look(s, now)
+    s = _noticed(s, now)
     emits = list(events(before, s.status))
     moves: list[str] = []
     found = _ask(s, now)
     while found.status is not None and found.status != s.status and len(moves) < MOST_MOVES:
-        emits += events(s.status, found.status)
+        moved = _noticed(replace(s, status=found.status), now)
+        emits += events(s.status, moved.status)
         moves.append(found.reason)
-        s = replace(s, status=found.status)
-        found = _ask(s, now)
+        s, found = moved, _ask(moved, now)
     return _written(s, before, replace(found, reason="; ".join(moves) or found.reason), emits, now)
 
 
@@ -81,8 +81,8 @@ def _ask(s: Situation, now: Time) -> Plan:
     return Plan(None, reason="nothing to do")
 
 
-def _first_look(s: Situation, now: Time) -> Situation:
-    """The situation with what its status must know before anything is decided."""
+def _noticed(s: Situation, now: Time) -> Situation:
+    """The situation with what its status must know before anything is decided from it."""
     status = s.status
     if status.observed_generation == 0 and s.spec is not None:
         # A job that is seen for the first time has restarted nothing yet.

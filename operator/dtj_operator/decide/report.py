@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from dtj_operator.api import names
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.reasons import Reason
-from dtj_operator.api.status import CheckpointStatus, JobStatus, Progress, RoleStatus, Time
+from dtj_operator.api.status import CheckpointStatus, ConditionType, JobStatus, Progress, RoleStatus, Time
 from dtj_operator.decide import deadlines
 from dtj_operator.decide.clock import current_attempt
 from dtj_operator.decide.conditions import condition, cut, says, with_condition
 from dtj_operator.decide.members import Members, with_finished
+from dtj_operator.gang.choose import choose
 from dtj_worker.contract import TrainingStatus
 
 PROGRESS_EVERY = timedelta(seconds=30)
@@ -176,13 +177,27 @@ def _counted(s: Situation, m: Members) -> JobStatus:
         )
     gang = [count for role, count in roles.items() if role != "evaluator"]
     ready = f"{sum(count.running + count.succeeded for count in gang)}/{len(m.topology.gang)}"
-    status = replace(s.status, roles=roles, ready=ready)
-    starting = condition(status, "Training")
-    waits = deadlines.schedule(s, m)
-    if starting is None or starting.reason != "Starting":
+    return _with_waits(s, m, replace(s.status, roles=roles, ready=ready))
+
+
+def _with_waits(s: Situation, m: Members, status: JobStatus) -> JobStatus:
+    """What a released gang, or a starting attempt, waits for: who, where, why."""
+    if s.spec is not None and status.phase == "Queued" and status.gang.admitted_at is not None:
+        words = choose(s.spec, s.facts)[0].state(s, m.topology).waiting_for or "the gang is being bound"
+        status = replace(status, gang=replace(status.gang, waiting_for=cut(words)))
+        return _with_words(status, "GangScheduled", words)
+    if status.phase == "Starting" and says(status, "Training", "Starting"):
+        waits = deadlines.schedule(s, m)
+        return _with_words(status, "Training", waits.blames.partition(": ")[2] if waits else "all containers run")
+    return status
+
+
+def _with_words(status: JobStatus, kind: ConditionType, words: str) -> JobStatus:
+    said = condition(status, kind)
+    if said is None:
         return status
-    told = replace(starting, message=cut(waits.blames.partition(": ")[2]) if waits else "")
-    return replace(status, conditions=[told if c is starting else c for c in status.conditions])
+    conditions = [replace(c, message=cut(words)) if c is said else c for c in status.conditions]
+    return replace(status, reason=cut(words), conditions=conditions)
 
 
 def _progress(s: Situation, status: JobStatus) -> Progress | None:
