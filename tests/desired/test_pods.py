@@ -170,7 +170,8 @@ def test_a_fault_hits_its_task_in_the_first_attempt(
 
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 SHARED_CLAIM = {**CLAIM, "accessModes": ["ReadWriteMany"]}
-THREE = {"chief": {}, "worker": {"replicas": 1}, "evaluator": {}}
+TWO = {"chief": {}, "worker": {"replicas": 1}}
+THREE = {**TWO, "evaluator": {}}
 SERVED = {**THREE, "ps": {"replicas": 1}}
 NAMED = {"persistentVolumeClaim": "claim"}
 
@@ -188,7 +189,8 @@ NAMED = {"persistentVolumeClaim": "claim"}
             "chief worker evaluator",
             id="as asked",
         ),
-        pytest.param(NAMED, THREE, {}, "chief", id="unknown modes: what works with every claim"),
+        pytest.param(NAMED, TWO, {}, "chief", id="unknown modes: what works with every claim"),
+        pytest.param(NAMED, THREE, {}, "chief worker evaluator", id="unknown modes: an evaluator has to read"),
         pytest.param(
             NAMED, THREE, {"claim_access_modes": ("ReadWriteMany",)}, "chief worker evaluator", id="read: many"
         ),
@@ -218,7 +220,7 @@ def test_who_mounts_the_checkpoints(
 
 
 def test_a_program_without_supervisor_shares_a_claim_of_unknown_modes() -> None:
-    s = job({"roles": THREE, "template": trained_by(), "checkpoint": NAMED, "supervisor": "None"})
+    s = job({"roles": TWO, "template": trained_by(), "checkpoint": NAMED, "supervisor": "None"})
     for task in topology(s).tasks:
         assert {"name": "dtj-checkpoints", "mountPath": "/checkpoints"} in container(made(s, task))["volumeMounts"]
 

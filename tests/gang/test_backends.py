@@ -52,7 +52,14 @@ def scheduled_by(name: str) -> dict[str, Any]:
         pytest.param(
             "Auto", scheduled_by("kai-scheduler"), FACTS, "KAI", "the template's schedulerName is", id="KAI's"
         ),
-        pytest.param("Auto", scheduled_by("mine"), FACTS, "None", "the template's schedulerName is mine", id="another"),
+        pytest.param(
+            "Auto",
+            scheduled_by("mine"),
+            FACTS,
+            "None",
+            "the template's schedulerName is mine, which binds pods one by one",
+            id="another",
+        ),
         pytest.param(
             "Auto",
             labelled(**{"kueue.x-k8s.io/queue-name": "team"}),
@@ -102,14 +109,18 @@ def test_whether_a_backend_can_work_here(scheduler: str, facts: Facts, words: st
     assert backend.group(s, topology(s)) is None
 
 
-def test_under_a_backend_that_is_not_there_nothing_is_ever_admitted() -> None:
-    s = job({"roles": {"worker": {"replicas": 2}}, "template": trained_by(), "gang": {"scheduler": "Volcano"}})
+@pytest.mark.parametrize(
+    ("scheduler", "words"), [("Volcano", "no backend for Volcano yet"), ("BuiltIn", "may not look at nodes")]
+)
+def test_under_a_backend_that_cannot_work_nothing_is_ever_admitted(scheduler: str, words: str) -> None:
+    spec = {"roles": {"worker": {"replicas": 2}}, "template": trained_by(), "gang": {"scheduler": scheduler}}
+    s = job(spec, facts=NO_RIGHTS)
     assert s.spec is not None
     state = choose(s.spec, s.facts)[0].state(s, topology(s))
     assert not state.is_admitted
     assert not state.is_bound
     assert state.waiting_for is not None
-    assert "Volcano" in state.waiting_for
+    assert words in state.waiting_for
 
 
 ROLES = {"chief": {}, "worker": {"replicas": 2}, "evaluator": {}}

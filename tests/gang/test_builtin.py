@@ -26,7 +26,7 @@ def gang(name: str, pods: int = 2, gpus: int = 1, age: int = 0, **fields: Any) -
         "demands": {f"worker-{i}": needs(gpus) for i in range(pods)},
         "created_at": CREATED - timedelta(seconds=age),
     }
-    return WaitingGang(key=JobKey("ml", name), **known | fields)
+    return WaitingGang(**{"key": JobKey("ml", name)} | known | fields)
 
 
 def answers(waiting: list[WaitingGang], fleet: Fleet) -> dict[str, Admission]:
@@ -66,6 +66,11 @@ def test_who_waits_is_told_for_what() -> None:
         "c": Wait("can never fit: 5 × nvidia.com/gpu per pod, largest node has 4", can_never_fit=True),
         "d": Wait("waiting until 05:04:05 UTC for its next try"),
     }
+
+
+def test_nobody_reads_the_name_of_another_namespaces_job() -> None:
+    found = answers([gang("a", age=9), gang("b", key=JobKey("else", "b"))], Fleet(TWO))
+    assert found["b"] == Wait("waiting behind a job of another namespace, which is being released")
 
 
 def test_nothing_is_impossible_where_an_autoscaler_brings_nodes() -> None:

@@ -50,8 +50,8 @@ def access(s: Situation, t: Topology) -> Literal["Chief", "Shared"]:
     """Who mounts the volume. `Auto` is Chief for claims that one node at a time can mount, else Shared.
 
     A template says its access modes. Those of an existing claim are known only where the operator could read it. Where
-    it could not, it depends on who saves: a supervised job needs the volume at the chief alone, which works with every
-    claim; a program without supervisor keeps TensorFlow's own backups, which every worker has to reach.
+    it could not, it depends on who needs the volume: a supervised chief alone can do with every claim; an evaluator has
+    to read what it saves, and workers without supervisor keep TensorFlow's own backups, which all of them must reach.
     """
     place = spec_of(s).checkpoint
     if place is None or place.uri is not None:
@@ -60,7 +60,8 @@ def access(s: Situation, t: Topology) -> Literal["Chief", "Shared"]:
         return place.access
     modes = _modes(place, s)
     if modes is None:
-        return "Chief" if supervision(s, t.chief.role).is_supervised else "Shared"
+        needs_more = len(t.tasks) > len(t.gang) or not supervision(s, t.chief.role).is_supervised
+        return "Shared" if needs_more else "Chief"
     return "Chief" if modes and modes <= _ONE_NODE else "Shared"
 
 

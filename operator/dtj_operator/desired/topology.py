@@ -16,6 +16,7 @@ TF_CONFIG_BYTES = 96 * 1024
 """Linux takes at most 128 KiB for one variable, and DTJ_TASK repeats the addresses with a little more around them."""
 
 TPU_RESOURCE = "google.com/tpu"
+_TRAINING: tuple[Role, ...] = ("chief", "worker")
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 
 
@@ -91,7 +92,7 @@ def tf_config_text(t: Topology, task: Task) -> str:
 def topology_faults(s: Situation, t: Topology) -> tuple[str, ...]:
     """What is wrong with a job and shows only in its topology; each one a line with its field path."""
     faults = []
-    workers = sum(task.role in ("chief", "worker") for task in t.tasks)
+    workers = sum(task.role in _TRAINING for task in t.tasks)
     if spec_of(s).strategy == "Auto" and t.strategy == "TPU" and workers != 1:
         faults.append(
             f"spec.roles.worker.replicas: {TPU_RESOURCE} in the trainer's limits makes the strategy TPU, which takes "
@@ -117,26 +118,18 @@ def _strategy(spec: JobSpec) -> tuple[Strategy, str]:
         return spec.strategy, "spec.strategy names it"
     if _count(spec, "ps"):
         return "ParameterServer", f"there {_are(_count(spec, 'ps'), 'parameter server')}"
-    devices = {role: _devices(spec, role) for role in _training_roles(spec)}
-    if "TPU" in devices.values():
-        return "TPU", f"the trainer's limits name {TPU_RESOURCE}"
-    workers = sum(_count(spec, role) for role in devices)
-    if workers > 1:
-        return "MultiWorkerMirrored", f"{workers} workers train one model together"
-    return _single_worker(devices["worker"])
-
-
-def _single_worker(devices: "Devices") -> tuple[Strategy, str]:
-    if devices == "Unknown":
-        return "Mirrored", "1 worker gets its devices by resource claims; it uses as many as there are"
+    devices = _devices(spec, "worker")
     if devices == "TPU":
         return "TPU", f"the trainer's limits name {TPU_RESOURCE}"
+    workers = sum(_count(spec, role) for role in _TRAINING)
+    if workers > 1:
+        return "MultiWorkerMirrored", f"{workers} workers train one model together"
+    if devices == "Unknown":
+        return "Mirrored", "1 worker gets its devices by resource claims; it uses as many as there are"
     if devices > 1:
         return "Mirrored", f"1 worker has {devices} GPUs"
-    return (
-        "None",
-        f"1 worker with {'1 GPU' if devices else 'no GPU in its limits'}: there is nothing to distribute over",
-    )
+    has = "1 GPU" if devices else "no GPU in its limits"
+    return "None", f"1 worker with {has}: there is nothing to distribute over"
 
 
 Devices = int | Literal["TPU", "Unknown"]
@@ -167,15 +160,16 @@ def _replicas(spec: JobSpec, strategy: Strategy) -> int | None:
             # Without GPUs the program may still split the CPU into logical devices.
             return _sum([_devices(spec, "worker")]) or None
         case "MultiWorkerMirrored":
-            per_worker = [(_devices(spec, role), _count(spec, role)) for role in _training_roles(spec)]
-            return _sum(
-                max(devices, 1) if isinstance(devices, int) else devices for devices, n in per_worker for _ in range(n)
-            )
+            return _sum(_at_least_one(_devices(spec, role)) for role in _TRAINING for _ in range(_count(spec, role)))
         case "ParameterServer":
-            devices = _devices(spec, "worker")
-            return max(devices, 1) if isinstance(devices, int) else None
+            return _sum([_at_least_one(_devices(spec, "worker"))])
         case "TPU":
             return None
+
+
+def _at_least_one(devices: Devices) -> Devices:
+    # Without a GPU a worker is one replica on its CPU.
+    return max(devices, 1) if isinstance(devices, int) else devices
 
 
 def _sum(devices: Iterable[Devices]) -> int | None:
@@ -185,10 +179,6 @@ def _sum(devices: Iterable[Devices]) -> int | None:
             return None
         total += each
     return total
-
-
-def _training_roles(spec: JobSpec) -> list[Role]:
-    return [role for role in ROLES if role in ("chief", "worker") and _count(spec, role)]
 
 
 def _are(count: int, noun: str) -> str:

@@ -60,7 +60,9 @@ def admit(waiting: Iterable[WaitingGang], fleet: Fleet, now: Time) -> dict[JobKe
         if gang.not_before is not None and gang.not_before > now:
             answers[gang.key] = Wait(f"waiting until {gang.not_before:%H:%M:%S} UTC for its next try")
         elif first is not None:
-            answers[gang.key] = Wait(f"waiting behind {first.key}, which is being released")
+            # What other namespaces run is not this one's to read.
+            other = first.key if first.key.namespace == gang.key.namespace else "a job of another namespace"
+            answers[gang.key] = Wait(f"waiting behind {other}, which is being released")
         else:
             answers[gang.key] = _answer(gang, fleet, loads)
             first = gang if isinstance(answers[gang.key], Admit) else None

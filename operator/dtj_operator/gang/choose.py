@@ -34,7 +34,9 @@ def choose(spec: JobSpec, facts: Facts) -> tuple[Gang, str]:
         return _backend("Kueue"), f"the template's label {KUEUE_QUEUE} names the queue {queue}"
     scheduler = mapping(template.get("spec")).get("schedulerName") or ""
     if scheduler not in DEFAULT_SCHEDULERS:
-        known = _OF_SCHEDULER.get(str(scheduler), "None")
+        known = _OF_SCHEDULER.get(str(scheduler))
+        if known is None:
+            return BACKENDS["None"], f"the template's schedulerName is {scheduler}, which binds pods one by one"
         return _backend(known), f"the template's schedulerName is {scheduler}"
     missing = BACKENDS["BuiltIn"].available(facts)
     if missing is None:

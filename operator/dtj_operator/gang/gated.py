@@ -48,8 +48,9 @@ class BuiltIn(Struct, frozen=True):
     def state(self, s: Situation, topology: Topology) -> GangState:
         if s.status.gang.admitted_at is not None:
             return binding(s, topology)
-        shortfall = s.admission.shortfall if isinstance(s.admission, Wait) else "waiting for its turn"
-        return GangState(bound=0, needed=len(topology.gang), is_admitted=False, waiting_for=shortfall)
+        told = s.admission.shortfall if isinstance(s.admission, Wait) else "waiting for its turn"
+        words = self.available(s.facts) or told
+        return GangState(bound=0, needed=len(topology.gang), is_admitted=False, waiting_for=words)
 
 
 def pins(s: Situation, t: Topology) -> tuple[str, ...]:
