@@ -39,7 +39,7 @@ def not_acceptable(s: Situation, m: Members, now: Time) -> Plan | None:
     if faults:
         return _refuse(s, "Invalid", "; ".join(faults), now)
     if s.foreign_names:
-        return _names_taken(s, m, now)
+        return _names_taken(s, now)
     answers = {task.role: probe_of(s, task.role) for task in m.topology.tasks}
     refused = {role: answer for role, answer in answers.items() if answer is not None and _is_refusal(answer)}
     if refused:
@@ -85,15 +85,15 @@ def _refuse(s: Situation, reason: Reason, words: str, now: Time, *actions: Actio
     return Plan(None, actions, reason=words) if status == s.status else Plan(status, reason=words)
 
 
-def _names_taken(s: Situation, m: Members, now: Time) -> Plan:
-    """Waits until the names are free. What has no watch is tried again, since nothing else tells when it is gone."""
+def _names_taken(s: Situation, now: Time) -> Plan:
+    """Waits until the names are free: they are looked at again before each plan, and the next one is soon."""
     taken = [child for child in s.foreign_names if not child.terminating and child.owner is not None]
     if taken:
         words = "; ".join(f"{c.kind} {c.name} belongs to {c.owner}" for c in taken)
         words += ": rename this job, or remove what has the name"
-        return _refuse(s, "NameTaken", words, now, *missing_children(s, m))
+        return _refuse(s, "NameTaken", words, now)
     words = "; ".join(map(_left_behind, s.foreign_names))
-    return _refuse(s, "WaitingForPredecessor", words, now, *missing_children(s, m))
+    return _refuse(s, "WaitingForPredecessor", words, now)
 
 
 def _left_behind(child: ForeignChild) -> str:

@@ -212,8 +212,8 @@ def _all(s: Situation, m: Members | None, now: Time) -> Iterator[Deadline | None
         yield from _still_to_come("queue", status.gang.not_before, now)
     if status.last_failure is not None and any(pod.name in m.kept for pod in m.living):
         yield Deadline("last words", status.last_failure.at + LAST_WORDS, "the culprit's pod")
-    if says(status, "Accepted", "WaitingForPredecessor"):
-        yield Deadline("predecessor", now + PREDECESSOR, "objects of an earlier job")
+    if status.phase == "Pending" and says(status, "Accepted", "WaitingForPredecessor", "NameTaken"):
+        yield Deadline("predecessor", now + PREDECESSOR, "objects that have the job's names")
     heard_at = last_word(s)
     if status.phase == "Running" and heard_at is not None:
         yield from _still_to_come("progress", heard_at + SILENCE, now)

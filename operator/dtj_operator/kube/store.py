@@ -33,6 +33,8 @@ PROBES = 8
 """How many answers to probes are kept for one job: those of its roles, and of the manifest before an edit."""
 GONE = 8192
 """How many deleted objects are remembered; what they are remembered for happens within seconds of the deletion."""
+GONE_PODS = 1024
+"""How many names of deleted pods are remembered for one job: those of its present round are what matters."""
 
 
 class JobView(Struct, frozen=True):
@@ -63,6 +65,8 @@ class Notes(Struct):
     probes: dict[str, ProbeResult] = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
     foreign: dict[tuple[str, str], ForeignChild] = field(default_factory=dict)
+    gone: dict[str, None] = field(default_factory=dict)
+    """Names of its pods that were deleted, oldest first."""
     admission: Admission | None = None
     training: TrainingView | None = None
     claim_access_modes: tuple[str, ...] | None = None
@@ -100,6 +104,7 @@ class Store:
             annotations=job.view.annotations,
             deleting=job.view.deleting,
             pods=_pods(record for _, record in own),
+            gone=frozenset(notes.gone),
             nodes=self.fleet.nodes(),
             training=notes.training,
             admission=notes.admission,
@@ -178,6 +183,11 @@ class Store:
         del records[kind.kind, name]
         if kind == JOB:
             self._notes.pop(key, None)
+        elif kind == POD and known.owner_uid == self.notes(key).uid:
+            gone = self.notes(key).gone
+            gone[name] = None
+            for oldest in list(gone)[:-GONE_PODS]:
+                del gone[oldest]
         if not records:
             del self._records[key]
         return True
