@@ -27,6 +27,7 @@ class Queue(Generic[Key]):
         self._busy: set[Key] = set()
         self._failures: dict[Key, int] = {}
         self._wanted: dict[Key, Time] = {}
+        self._retries: dict[Key, Time] = {}
         self._timers: list[tuple[Time, int, Key]] = []
         self._timer_count = 0
         self._timers_changed = asyncio.Event()
@@ -44,18 +45,11 @@ class Queue(Generic[Key]):
 
     def wake(self, key: Key, at: Time | None) -> None:
         """Have the key looked at then, in place of what was said before; None: not by the clock."""
-        if self._wanted.get(key) == at:
-            return
         if at is None:
-            del self._wanted[key]
-            return
-        self._wanted[key] = at
-        self._timer_count += 1
-        heapq.heappush(self._timers, (at, self._timer_count, key))
-        if len(self._timers) > 2 * len(self._wanted) + FORGOTTEN_TIMERS:
-            self._timers = [timer for timer in self._timers if self._wanted.get(timer[2]) == timer[0]]
-            heapq.heapify(self._timers)
-        self._timers_changed.set()
+            self._wanted.pop(key, None)
+        elif self._wanted.get(key) != at:
+            self._wanted[key] = at
+            self._set_timer(key, at)
 
     async def run(self, look: Callable[[Key], Awaitable[None]], workers: int) -> None:
         """Look at keys until cancelled, as many at a time as there are workers. `look` may raise: it is tried again."""
@@ -75,6 +69,7 @@ class Queue(Generic[Key]):
                 self._fail(key)
             else:
                 self._failures.pop(key, None)
+                self._retries.pop(key, None)
             finally:
                 self._busy.discard(key)
                 if key in self._dirty:
@@ -83,10 +78,21 @@ class Queue(Generic[Key]):
     def _fail(self, key: Key) -> None:
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        now = self._clock()
-        again = now + timedelta(seconds=min(FIRST_BACKOFF_SECONDS * 2 ** min(failures, 10), LONGEST_BACKOFF_SECONDS))
-        wanted = self._wanted.get(key)
-        self.wake(key, again if wanted is None or wanted <= now else min(wanted, again))
+        pause = min(FIRST_BACKOFF_SECONDS * 2 ** min(failures, 10), LONGEST_BACKOFF_SECONDS)
+        # Beside the wake-up that was asked for, not in its place: a deadline is kept through any back-off.
+        self._retries[key] = again = self._clock() + timedelta(seconds=pause)
+        self._set_timer(key, again)
+
+    def _set_timer(self, key: Key, at: Time) -> None:
+        self._timer_count += 1
+        heapq.heappush(self._timers, (at, self._timer_count, key))
+        if len(self._timers) > 2 * (len(self._wanted) + len(self._retries)) + FORGOTTEN_TIMERS:
+            self._timers = [timer for timer in self._timers if self._is_awaited(timer[2], timer[0])]
+            heapq.heapify(self._timers)
+        self._timers_changed.set()
+
+    def _is_awaited(self, key: Key, at: Time) -> bool:
+        return at in (self._wanted.get(key), self._retries.get(key))
 
     async def _tell_time(self) -> None:
         while True:
@@ -94,8 +100,9 @@ class Queue(Generic[Key]):
             while self._timers and self._timers[0][0] <= now:
                 at, _, key = heapq.heappop(self._timers)
                 # Only the last word about a key holds; its older timers are left in the heap and pass unheard.
-                if self._wanted.get(key) == at:
-                    del self._wanted[key]
+                if self._is_awaited(key, at):
+                    if self._wanted.get(key) == at:
+                        del self._wanted[key]
                     self.mark(key)
             self._timers_changed.clear()
             left = (self._timers[0][0] - now).total_seconds() if self._timers else LONGEST_SLEEP_SECONDS

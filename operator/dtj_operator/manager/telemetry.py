@@ -106,19 +106,16 @@ class Health:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self.role = "starting"
-        self.port: int | None = None
 
     async def serve(self, port: int) -> web.AppRunner:
-        """Listen on all addresses; port 0 takes a free one. The caller cleans the runner up."""
+        """Listen on all addresses. The caller cleans the runner up."""
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._show)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
-        site = web.TCPSite(runner, port=port)
-        await site.start()
-        self.port = runner.addresses[0][1]
+        await web.TCPSite(runner, port=port).start()
         return runner
 
     async def _healthz(self, _: web.Request) -> web.Response:

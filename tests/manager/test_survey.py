@@ -1,0 +1,71 @@
+"""What the operator finds out before it starts, and in which words it says that it can't."""
+
+import asyncio
+
+import pytest
+
+from dtj_operator.api.observed import Facts
+from dtj_operator.kube.client import JOB, SECRET, ApiError
+from dtj_operator.kube.http import Credentials, HttpClient
+from dtj_operator.local.api import Api
+from dtj_operator.local.apiserver import ApiServer
+from dtj_operator.manager.survey import KEY_BYTES, KEY_SECRET, BadConfiguration, survey
+from tests.kube.conftest import TOKEN, Script, says
+from tests.manager.test_admissions import START
+
+ASKED = Facts(namespace="default", has_autoscaler=True)
+
+
+async def test_all_processes_of_an_operator_share_one_key(client: HttpClient) -> None:
+    facts = await asyncio.gather(*(survey(client, ASKED, (None,), START) for _ in range(3)))
+    assert len({one.token_key for one in facts}) == 1
+    assert len(facts[0].token_key) == KEY_BYTES
+    assert (facts[0].has_node_rights, facts[0].has_autoscaler, facts[0].started_at) == (True, True, START)
+
+
+async def test_a_missing_crd_is_named() -> None:
+    server = ApiServer(Api(), token=TOKEN)
+    await server.start()
+    async with HttpClient(lambda: Credentials(server.url, {"Authorization": f"Bearer {TOKEN}"})) as client:
+        with pytest.raises(BadConfiguration, match=r"knows no distributedtrainingjobs.dtj.dev; install the CRD"):
+            await survey(client, ASKED, (None,), START)
+    await server.stop()
+
+
+FORBIDDEN = says(403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "you may not"})
+LIST = says(200, {"metadata": {"resourceVersion": "1"}, "items": []})
+KEY = says(200, {"data": {"key": "a2V5"}})
+
+
+async def test_without_the_right_to_nodes_it_works_and_says_so(script: Script) -> None:
+    script.answers = [LIST, FORBIDDEN, KEY]
+    async with script.client() as client:
+        facts = await survey(client, ASKED, ("ml",), START)
+    assert (facts.has_node_rights, facts.token_key) == (False, b"key")
+    assert script.requests[0][1] == JOB.path("ml")
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        pytest.param([FORBIDDEN], "may not list jobs in namespace ml: you may not; grant it", id="no right to jobs"),
+        pytest.param([LIST, LIST, LIST, FORBIDDEN], "dtj-operator-token-key can't be read or made", id="no secrets"),
+        pytest.param([LIST, LIST, LIST, says(200, {})], "holds no 'key'; delete it", id="a Secret of something else"),
+        pytest.param(
+            [LIST, LIST, LIST, says(200, {"data": {"key": "%"}})], "holds no 'key'; delete it", id="a broken Secret"
+        ),
+    ],
+)
+async def test_what_is_missing_is_named(script: Script, answers: list[object], words: str) -> None:
+    script.answers = answers  # type: ignore[assignment]
+    async with script.client() as client:
+        with pytest.raises(BadConfiguration, match=words):
+            await survey(client, ASKED, ("ml",), START)
+
+
+async def test_an_api_server_that_is_away_is_no_fault_of_the_configuration(script: Script) -> None:
+    script.answers = [says(500)]
+    async with script.client() as client:
+        with pytest.raises(ApiError):
+            await survey(client, ASKED, (None,), START)
+    assert SECRET.path("default", KEY_SECRET) not in [path for _, path, _ in script.requests]
