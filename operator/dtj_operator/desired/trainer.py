@@ -15,7 +15,6 @@ from dtj_worker.contract import Task, TaskSpec
 
 SCRATCH = "/dtj/scratch"
 SCRATCH_VOLUME = "dtj-scratch"
-PROGRAM = "/program"
 PROGRAM_VOLUME = "dtj-program"
 TOKEN_KEY = "token"
 TERMINATION_LOG = "/dev/termination-log"
@@ -32,7 +31,7 @@ def suggested(s: Situation, t: Topology, task: Task, own: dict[str, Any], how: S
     }
     pod: dict[str, Any] = {"containers": [container]}
     if spec.program is not None:
-        container["workingDir"] = PROGRAM
+        container["workingDir"] = names.PROGRAM_FOLDER
     if how.is_supervised:
         container["env"] = [{"name": "TMPDIR", "value": SCRATCH}]
     else:
@@ -81,7 +80,7 @@ def _mounted(
     if spec.program is not None:
         folder = own.get("workingDir")
         volume = {"name": PROGRAM_VOLUME, "configMap": {"name": spec.program.config_map}}
-        mounted.append((volume, {"mountPath": folder if isinstance(folder, str) and folder else PROGRAM}))
+        mounted.append((volume, {"mountPath": folder if isinstance(folder, str) and folder else names.PROGRAM_FOLDER}))
     saved = checkpoints.volume(s, t, task)
     if saved is not None and spec.checkpoint is not None:
         mounted.append((saved, {"mountPath": spec.checkpoint.directory}))
