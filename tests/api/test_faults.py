@@ -11,7 +11,9 @@ from dtj_operator.api.faults import all_faults, faults
 from dtj_operator.api.frozen import frozen_hash
 from dtj_operator.api.parse import parse
 from dtj_operator.api.spec import JobSpec
+from dtj_operator.desired.topology import tf_config_text, topology
 from tests.api.manifests import SMALLEST, Manifest, job, lay, pod, trainer
+from tests.desired import jobs
 
 POD = "spec.template.spec"
 MAIN = f"{POD}.containers[0]"
@@ -325,6 +327,18 @@ def test_addresses_that_are_too_long_together() -> None:
         "each, or shorter names of job and namespace"
     )
     assert faults(job({"roles": {"worker": {"replicas": 400}}}, name="m" * 45)) == ()
+
+
+def test_the_size_that_is_told_is_that_of_the_variable() -> None:
+    spec = {"roles": {"chief": {}, "worker": {"replicas": 512}, "ps": {"replicas": 512}, "evaluator": {}}}
+    domain = {"network": {"clusterDomain": "d" * 60}}
+    s = jobs.job(spec | domain)
+    t = topology(s)
+    size = len(tf_config_text(t, t.tasks[-1]))
+    manifest = job(spec, domain, name=s.key.name)
+    manifest["metadata"]["namespace"] = s.key.namespace
+    (line,) = faults(manifest)
+    assert f"takes {size} bytes of at most 98304" in line
 
 
 def test_one_address_that_is_too_long() -> None:

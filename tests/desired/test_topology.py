@@ -235,14 +235,6 @@ def test_an_address_names_its_pod_whatever_its_round() -> None:
             ["spec.roles.worker.replicas: google.com/tpu in the trainer's limits makes the strategy TPU"],
             id="two slices",
         ),
-        pytest.param(
-            {
-                "roles": {"worker": {"replicas": 512}, "chief": {}, "ps": {"replicas": 512}},
-                "network": {"clusterDomain": "x" * 60},
-            },
-            ["spec.roles: TF_CONFIG for 1025 tasks takes 104403 bytes of at most 98304"],
-            id="a TF_CONFIG that no variable holds",
-        ),
     ],
 )
 def test_what_shows_only_in_the_topology_is_refused(spec: dict[str, Any], words: list[str]) -> None:

@@ -12,9 +12,6 @@ from dtj_operator.api.spec import JobSpec
 from dtj_operator.desired.overlay import mapping, role_template, trainer
 from dtj_worker.contract import ROLES, Role, Strategy, Task
 
-TF_CONFIG_BYTES = 96 * 1024
-"""Linux takes at most 128 KiB for one variable, and DTJ_TASK repeats the addresses with a little more around them."""
-
 TPU_RESOURCE = "google.com/tpu"
 _TRAINING: tuple[Role, ...] = ("chief", "worker")
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
@@ -91,20 +88,13 @@ def tf_config_text(t: Topology, task: Task) -> str:
 
 def topology_faults(s: Situation, t: Topology) -> tuple[str, ...]:
     """What is wrong with a job and shows only in its topology; each one a line with its field path."""
-    faults = []
     workers = sum(task.role in _TRAINING for task in t.tasks)
-    if spec_of(s).strategy == "Auto" and t.strategy == "TPU" and workers != 1:
-        faults.append(
-            f"spec.roles.worker.replicas: {TPU_RESOURCE} in the trainer's limits makes the strategy TPU, which takes "
-            f"one worker (one single-host slice), not {workers}; use one worker with all chips of the slice"
-        )
-    size = len(tf_config_text(t, t.tasks[-1]).encode())
-    if size > TF_CONFIG_BYTES:
-        faults.append(
-            f"spec.roles: TF_CONFIG for {len(t.gang)} tasks takes {size} bytes of at most {TF_CONFIG_BYTES}; use fewer "
-            "replicas with more devices each, or shorter names of job and namespace"
-        )
-    return tuple(faults)
+    if spec_of(s).strategy != "Auto" or t.strategy != "TPU" or workers == 1:
+        return ()
+    return (
+        f"spec.roles.worker.replicas: {TPU_RESOURCE} in the trainer's limits makes the strategy TPU, which takes "
+        f"one worker (one single-host slice), not {workers}; use one worker with all chips of the slice",
+    )
 
 
 def _count(spec: JobSpec, role: Role) -> int:
