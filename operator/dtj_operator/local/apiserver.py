@@ -86,7 +86,7 @@ class ApiServer:
         except ApiFailure as failure:
             return _refusal(failure)
         except Exception as why:
-            # A fault of this server must reach the client as an answer, and its author with the place where it happened.
+            # A fault of this server must reach the client as an answer, and its author with its place.
             _log.exception("%s %s failed", http.method, http.path)
             return _refusal(ApiFailure(500, "InternalError", f"Internal error occurred: {why!r}"))
 

@@ -25,6 +25,7 @@ class Garbage:
         self._notify = notify
         self._places: dict[str, Place] = {}
         self._dependents: dict[str, set[Place]] = {}
+        self._foreground: set[str] = set()
         self._work: dict[Place, None] = {}
         state.store.listen(self._changed)
 
@@ -49,6 +50,7 @@ class Garbage:
                 self._dependents.get(owner, set()).discard(place)
         if change.type == "DELETED":
             self._places.pop(entry.uid, None)
+            self._foreground.discard(entry.uid)
             self._note(*self._dependents.pop(entry.uid, set()))
             # An owner that is deleted in the foreground may have waited for this one.
             self._note(*(self._places[owner] for owner in entry.owners if owner in self._places))
@@ -56,7 +58,9 @@ class Garbage:
         self._places[entry.uid] = place
         for owner in entry.owners:
             self._dependents.setdefault(owner, set()).add(place)
-        if entry.owners or b'"foregroundDeletion"' in entry.raw or b'"orphan"' in entry.raw:
+        # Most changes are of objects whose owners are well: those cost no decoding.
+        lost = any(owner not in self._places or owner in self._foreground for owner in entry.owners)
+        if lost or b'"foregroundDeletion"' in entry.raw or b'"orphan"' in entry.raw:
             self._note(place)
 
     def _note(self, *places: Place) -> None:
@@ -84,18 +88,11 @@ class Garbage:
         elif len(solid) < len(owners):
             metadata["ownerReferences"] = solid
             self._write(place, body)
-        elif all(self._waits(owner) for owner in owners):
+        elif all(owner["uid"] in self._foreground for owner in owners):
             self._delete(place, DeleteOptions(uid=entry.uid, propagation="Foreground"))
 
-    def _waits(self, owner: Json) -> bool:
-        """Whether the owner is being deleted in the foreground."""
-        entry = self._state.store.read(*self._places[owner["uid"]])
-        if entry is None:
-            return False
-        metadata = entry.decode()["metadata"]
-        return bool(metadata.get("deletionTimestamp")) and FOREGROUND in (metadata.get("finalizers") or [])
-
     def _delete_dependents_first(self, place: Place, entry: Entry, body: Json) -> None:
+        self._foreground.add(entry.uid)
         blocking = False
         for dependent in sorted(self._dependents.get(entry.uid, set())):
             found = self._state.store.read(*dependent)

@@ -1,5 +1,6 @@
 """How Kubernetes writes quantities: in the canonical form of its answers. Reading is `api/quantity.py`'s."""
 
+import functools
 from fractions import Fraction
 
 from dtj_operator.api.quantity import parse
@@ -11,6 +12,11 @@ _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DECIMAL = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 
 
+# Pods of one job ask for the same few amounts.
+value_of = functools.lru_cache(maxsize=1024)(parse)
+
+
+@functools.lru_cache(maxsize=1024)
 def canonical(text: str) -> str:
     """The same value with the largest suffix that keeps it whole, in the same family. ValueError for what is none."""
     # `12E` is exa, `12E3` an exponent.

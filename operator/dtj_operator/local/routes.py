@@ -83,6 +83,8 @@ def target(api: "Api", method: str, path: str, params: Mapping[str, str]) -> Req
     if subresource in _NOT_OFFERED:
         raise _not_offered(subresource)
     verb = _verb(method, name, params)
+    if verb == "create" and name and not subresource:
+        raise _not_allowed(method)
     if kind.namespaced and not namespace and verb not in ("list", "watch"):
         raise no_such_path()
     if not subresource and verb not in kind.verbs:
@@ -103,10 +105,13 @@ def _verb(method: str, name: str, params: Mapping[str, str]) -> str:
     if method == "DELETE":
         return "delete" if name else "deletecollection"
     if method not in _VERBS:
-        raise ApiFailure(
-            405, "MethodNotAllowed", f"the server does not allow this method on the requested resource: {method}"
-        )
+        raise _not_allowed(method)
     return _VERBS[method]
+
+
+def _not_allowed(method: str) -> ApiFailure:
+    told = f"the server does not allow this method on the requested resource: {method}"
+    return ApiFailure(405, "MethodNotAllowed", told)
 
 
 def _single_name(params: Mapping[str, str]) -> str:

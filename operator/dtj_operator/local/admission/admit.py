@@ -3,10 +3,10 @@
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dtj_operator.api.quantity import parse
 from dtj_operator.local.admission import poddefaults
 from dtj_operator.local.failures import ApiFailure, not_found, refused
 from dtj_operator.local.kinds import Kind
+from dtj_operator.local.quantity import value_of
 
 if TYPE_CHECKING:
     from dtj_operator.local.state import State
@@ -76,18 +76,18 @@ def _limit_faults(item: Json, spec: Json) -> list[str]:
             amount = (resources.get("limits") or {}).get(resource)
             if amount is None:
                 found.append(f"maximum {resource} usage per Container is {bound}.  No limit is specified")
-            elif parse(amount) > parse(bound):
+            elif value_of(amount) > value_of(bound):
                 found.append(f"maximum {resource} usage per Container is {bound}, but limit is {amount}")
         for resource, bound in (item.get("min") or {}).items():
             amount = (resources.get("requests") or {}).get(resource)
             if amount is None:
                 found.append(f"minimum {resource} usage per Container is {bound}.  No request is specified")
-            elif parse(amount) < parse(bound):
+            elif value_of(amount) < value_of(bound):
                 found.append(f"minimum {resource} usage per Container is {bound}, but request is {amount}")
         for resource, bound in (item.get("maxLimitRequestRatio") or {}).items():
-            limit = parse((resources.get("limits") or {}).get(resource, "0"))
-            request = parse((resources.get("requests") or {}).get(resource, "0")) or Fraction(1)
-            if limit / request > parse(bound):
+            limit = value_of((resources.get("limits") or {}).get(resource, "0"))
+            request = value_of((resources.get("requests") or {}).get(resource, "0")) or Fraction(1)
+            if limit / request > value_of(bound):
                 told = f"but provided ratio is {float(limit / request):f}"
                 found.append(f"{resource} max limit to request ratio per Container is {bound}, {told}")
     return found

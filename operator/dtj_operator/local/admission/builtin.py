@@ -63,9 +63,7 @@ class BuiltInRules(msgspec.Struct, frozen=True, kw_only=True):
             body["metadata"]["generation"] = old["metadata"].get("generation", 1) + (1 if changed else 0)
 
     def faults(self, body: Json, old: Json | None, subresource: str) -> list[FieldFault]:
-        found = metadata.faults(body["metadata"], self.name_rule)
-        if old is not None:
-            found += metadata.update_faults(body["metadata"], old["metadata"])
+        found = metadata.faults(body["metadata"], self.name_rule, old["metadata"] if old is not None else None)
         if subresource != "status":
             found += self.checks(body, old)
         return found

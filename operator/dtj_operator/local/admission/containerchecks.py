@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from dtj_operator.api.quantity import parse
 from dtj_operator.local.admission import names
 from dtj_operator.local.failures import (
     FieldFault,
@@ -13,6 +12,7 @@ from dtj_operator.local.failures import (
     not_supported,
     required,
 )
+from dtj_operator.local.quantity import value_of
 
 Json = dict[str, Any]
 
@@ -62,9 +62,9 @@ def resource_faults(resources: Json, path: str) -> list[FieldFault]:
             if not _overcommits(name):
                 told = "Limit must be set for non overcommitable resources"
                 found.append(required(f"{path}.limits", told))
-        elif not _overcommits(name) and parse(amount) != parse(limit):
+        elif not _overcommits(name) and value_of(amount) != value_of(limit):
             found.append(invalid(f"{path}.requests", amount, f"must be equal to {name} limit of {limit}"))
-        elif parse(amount) > parse(limit):
+        elif value_of(amount) > value_of(limit):
             found.append(invalid(f"{path}.requests", amount, f"must be less than or equal to {name} limit of {limit}"))
     return found
 
@@ -173,7 +173,7 @@ def _amount_faults(name: str, amount: str, path: str) -> list[FieldFault]:
     if "/" not in name and name not in _STANDARD_RESOURCES and not name.startswith("hugepages-"):
         found.append(invalid(at, name, "must be a standard resource type or fully qualified"))
         found.append(invalid(at, name, "must be a standard resource for containers"))
-    value = parse(amount)
+    value = value_of(amount)
     if value < 0:
         found.append(invalid(at, amount, "must be greater than or equal to 0"))
     if not _overcommits(name) and value.denominator != 1:

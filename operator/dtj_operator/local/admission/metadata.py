@@ -14,8 +14,10 @@ ANNOTATION_BYTES = 256 * 1024
 IMMUTABLE = "field is immutable"
 
 
-def faults(metadata: Json, name_rule: NameRule) -> list[FieldFault]:
-    """Of an object that is to be created or that an update would leave."""
+def faults(metadata: Json, name_rule: NameRule, old: Json | None) -> list[FieldFault]:
+    """Of an object that is to be created, or that an update would leave after `old`."""
+    if old is not None:
+        return _update_faults(metadata, old)
     found: list[FieldFault] = []
     name = metadata.get("name")
     if metadata.get("generateName"):
@@ -26,12 +28,7 @@ def faults(metadata: Json, name_rule: NameRule) -> list[FieldFault]:
         found.append(required("metadata.name", "name or generateName is required"))
     else:
         found += [invalid("metadata.name", name, fault) for fault in name_rule(name)]
-    found += label_faults(metadata.get("labels") or {}, "metadata.labels")
-    found += _annotation_faults(metadata.get("annotations") or {})
-    found += _owner_faults(metadata.get("ownerReferences") or [])
-    for finalizer in metadata.get("finalizers") or []:
-        found += [invalid("metadata.finalizers", finalizer, fault) for fault in names.qualified_name_faults(finalizer)]
-    return found
+    return found + _part_faults(metadata, {})
 
 
 def label_faults(labels: dict[str, str], path: str) -> list[FieldFault]:
@@ -42,9 +39,25 @@ def label_faults(labels: dict[str, str], path: str) -> list[FieldFault]:
     return found
 
 
-def update_faults(metadata: Json, old: Json) -> list[FieldFault]:
-    """What an update may not change; the update has already carried over what a client may leave out."""
-    found = [
+def _part_faults(metadata: Json, old: Json) -> list[FieldFault]:
+    """Of what is new or changed: labels, annotations, owners, finalizers."""
+    found: list[FieldFault] = []
+    if metadata.get("labels") != old.get("labels"):
+        found += label_faults(metadata.get("labels") or {}, "metadata.labels")
+    if metadata.get("annotations") != old.get("annotations"):
+        found += _annotation_faults(metadata.get("annotations") or {})
+    if metadata.get("ownerReferences") != old.get("ownerReferences"):
+        found += _owner_faults(metadata.get("ownerReferences") or [])
+    if metadata.get("finalizers") != old.get("finalizers"):
+        for one in metadata.get("finalizers") or []:
+            found += [invalid("metadata.finalizers", one, fault) for fault in names.qualified_name_faults(one)]
+    return found
+
+
+def _update_faults(metadata: Json, old: Json) -> list[FieldFault]:
+    """The update has already carried over what a client may leave out."""
+    found = _part_faults(metadata, old)
+    found += [
         invalid(f"metadata.{field}", metadata.get(field), IMMUTABLE)
         for field in ("uid", "creationTimestamp")
         if metadata.get(field) != old.get(field)

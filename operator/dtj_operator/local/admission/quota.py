@@ -6,12 +6,12 @@ How much an object uses is `usage.py`'s.
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dtj_operator.api.quantity import parse
 from dtj_operator.local import quantity
 from dtj_operator.local.admission import usage
 from dtj_operator.local.admission.usage import Amounts
 from dtj_operator.local.failures import refused
 from dtj_operator.local.kinds import Kind
+from dtj_operator.local.quantity import value_of
 from dtj_operator.local.store import Change
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class QuotaLedger:
             used = self._used.get(namespace, {})
             over = [
                 key for key in sorted(limits)
-                if wanted.get(key, 0) > 0 and used.get(key, Fraction(0)) + wanted[key] > parse(limits[key])
+                if wanted.get(key, 0) > 0 and used.get(key, Fraction(0)) + wanted[key] > value_of(limits[key])
             ]  # fmt: skip
             if over:
                 told = (

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from dtj_operator.api.quantity import parse
 from dtj_operator.local.kinds import Kind
+from dtj_operator.local.quantity import value_of
 
 Json = dict[str, Any]
 Amounts = dict[str, Fraction]
@@ -31,7 +31,7 @@ def used_by(kind: Kind, body: Json) -> Amounts:
     if kind.storage == "persistentvolumeclaims":
         requests = ((body.get("spec") or {}).get("resources") or {}).get("requests") or {}
         if "storage" in requests:
-            used["requests.storage"] = parse(requests["storage"])
+            used["requests.storage"] = value_of(requests["storage"])
     return used
 
 
@@ -66,13 +66,13 @@ def _effective(spec: Json, field: str) -> Amounts:
         else:
             peak = _larger(peak, add(sidecars, amounts))
     total = _sum(sidecars, (_amounts(container, field) for container in spec.get("containers") or []))
-    overhead = {name: parse(amount) for name, amount in (spec.get("overhead") or {}).items()}
+    overhead = {name: value_of(amount) for name, amount in (spec.get("overhead") or {}).items()}
     return add(_larger(peak, total), overhead)
 
 
 def _amounts(container: Json, field: str) -> Amounts:
     given = (container.get("resources") or {}).get(field) or {}
-    return {name: parse(amount) for name, amount in given.items()}
+    return {name: value_of(amount) for name, amount in given.items()}
 
 
 def _sum(start: Amounts, others: Iterable[Amounts]) -> Amounts:

@@ -50,9 +50,7 @@ class CustomRules:
         body["metadata"]["generation"] = generation + (1 if self._spec(body) != self._spec(old) else 0)
 
     def faults(self, body: Json, old: Json | None, subresource: str) -> list[FieldFault]:
-        found = metadata.faults(body["metadata"], names.subdomain_faults)
-        if old is not None:
-            found += metadata.update_faults(body["metadata"], old["metadata"])
+        found = metadata.faults(body["metadata"], names.subdomain_faults, old["metadata"] if old is not None else None)
         # Metadata has been judged, and schemas may narrow only its name.
         new_part, old_part = self._judged(body), self._judged(old) if old is not None else None
         if old_part is None:

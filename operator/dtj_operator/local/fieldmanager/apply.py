@@ -43,7 +43,7 @@ def merged(shape: Shape, old: Json, applied: Json, manager: Manager, *, force: b
         body = _without(shape, body, fieldsets.difference(previous.fields, kept), kept)
         if previous.fields == fields:
             manager = previous.manager
-    others = [Entry(entry.manager, fieldsets.existing(entry.fields, shape, body)) for entry in others]
+    others = [Entry(entry.manager, fieldsets.existing(entry.fields, shape, body, old)) for entry in others]
     body = {**body, "metadata": dict(body["metadata"])}
     tracking.write_entries(body, [*others, Entry(manager, fields)])
     return body

@@ -76,7 +76,7 @@ def of_value(shape: Shape | None, value: Any) -> FieldSet:
 
 def changed(shape: Shape | None, old: Any, new: Any) -> FieldSet:
     """The fields that lead from the old value to the new one; those that fell away are not among them."""
-    if old == new and type(old) is type(new):
+    if old is new or (old == new and type(old) is type(new)):
         return {}
     if not _descends(shape, new):
         return {MEMBER: {}}
@@ -93,12 +93,15 @@ def changed(shape: Shape | None, old: Any, new: Any) -> FieldSet:
     return found
 
 
-def existing(fields: FieldSet, shape: Shape | None, value: Any) -> FieldSet:
-    """The set without what the value no longer has."""
+def existing(fields: FieldSet, shape: Shape | None, value: Any, old: Any) -> FieldSet:
+    """The set without what the value no longer has, of what the old one had."""
+    if value is old:
+        return fields
     if fields.keys() == {MEMBER} or not _descends(shape, value):
         return {MEMBER: {}} if MEMBER in fields else {}
     assert shape is not None
-    present = {key: (inner_shape, inner) for key, inner_shape, inner in _children(shape, value)}
+    before = {key: inner for key, _, inner in _children(shape, old)} if isinstance(old, type(value)) else {}
+    present = {key: (inner_shape, inner, before.get(key)) for key, inner_shape, inner in _children(shape, value)}
     left: FieldSet = {MEMBER: {}} if MEMBER in fields else {}
     for key, inner in fields.items():
         if key in present and (rest := existing(inner, *present[key])):

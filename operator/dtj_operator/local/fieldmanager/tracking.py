@@ -55,17 +55,16 @@ def track_update(shape: Shape, body: Json, old: Json, manager: Manager) -> None:
     new_part = owned_part(shape, body, manager.subresource)
     taken = fieldsets.changed(shape, owned_part(shape, old, manager.subresource), new_part)
     entries, own = [], taken
-    everything = {key: value for key, value in body.items() if key != "managedFields"}
     # A client may rewrite the entries themselves, as kubectl does when it goes over to server-side apply.
     base = body if body["metadata"].get("managedFields") else old
     for entry in read_entries(base):
         if entry.manager.identity == manager.identity:
-            kept = fieldsets.existing(entry.fields, shape, everything)
+            kept = fieldsets.existing(entry.fields, shape, body, old)
             own = fieldsets.union(kept, taken)
             if own == entry.fields:
                 manager = entry.manager
         else:
-            rest = fieldsets.existing(fieldsets.difference(entry.fields, taken), shape, everything)
+            rest = fieldsets.existing(fieldsets.difference(entry.fields, taken), shape, body, old)
             entries.append(Entry(entry.manager, rest))
     write_entries(body, [*entries, Entry(manager, own)])
 

@@ -36,9 +36,10 @@ class Decoder:
     def __init__(self) -> None:
         self.unknown: list[str] = []
 
-    def read(self, shape: Shape, value: Any, path: str = "", owner: str = "") -> Any:
+    def read(self, shape: Shape, value: Any, path: str = "", owner: str = "", stored: Any = None) -> Any:
+        """`stored` is the object that a patch began with: what the patch left as it was is not read again."""
         form = shape.form
-        if form == "any":
+        if form == "any" or value is stored:
             return value
         if not _fits(form, value):
             if shape.custom:
@@ -46,7 +47,7 @@ class Decoder:
             raise Undecodable(_mismatch(shape, value, path, owner))
         match form:
             case "object":
-                return self._object(shape, value, path)
+                return self._object(shape, value, path, stored)
             case "map":
                 items = shape.items
                 assert items is not None
@@ -58,11 +59,15 @@ class Decoder:
             case _:
                 return value
 
-    def _object(self, shape: Shape, value: Json, path: str) -> Json:
+    def _object(self, shape: Shape, value: Json, path: str, stored: Any) -> Json:
         read: Json = {}
         fields = shape.fields
+        before = stored if isinstance(stored, dict) else {}
         for key, one in value.items():
             field = fields.get(key)
+            if field is not None and type(one) in field.plain_types:
+                read[key] = one
+                continue
             inner_path = f"{path}.{key}" if path else key
             if field is None:
                 if shape.preserves:
@@ -74,7 +79,7 @@ class Decoder:
                 if field.form == "any":
                     read[key] = one
                 continue
-            decoded = self.read(field, one, inner_path, shape.name)
+            decoded = self.read(field, one, inner_path, shape.name, before.get(key))
             if decoded or field.custom or field.form not in ("list", "map"):
                 read[key] = decoded
         return read

@@ -21,6 +21,14 @@ _SCALARS: dict[str, Form] = {
     "int-or-string": "int-or-string",
     "object": "any",
 }
+# What a scalar's value may be without any conversion; `bool` is not an `int` here.
+_PLAIN_TYPES: dict[Form, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "int-or-string": (int, str),
+}
 _ATOMIC = ListRule()
 
 
@@ -43,6 +51,7 @@ class Shape:
         custom: bool = False,
     ) -> None:
         self.form = form
+        self.plain_types = _PLAIN_TYPES.get(form, ())
         self.name = name
         self.rule = rule
         self.atomic = atomic

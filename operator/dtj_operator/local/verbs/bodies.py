@@ -21,8 +21,8 @@ class Body(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def read_body(state: State, request: Request, options: WriteOptions, *, patched: bool = False) -> Body:
-    """400 for what is no such object; 422 where a patch brought in what the kind does not know."""
+def read_body(state: State, request: Request, options: WriteOptions, *, patched: Json | None = None) -> Body:
+    """400 for what is no such object; 422 where a patch of `patched` brought in what the kind does not know."""
     kind, body = request.kind, request.body
     if not isinstance(body, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): it is no JSON object")
@@ -30,17 +30,18 @@ def read_body(state: State, request: Request, options: WriteOptions, *, patched:
     decoder = Decoder()
     title = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
     try:
-        read = decoder.read(state.rules(kind).shape, body)
+        read = decoder.read(state.rules(kind).shape, body, stored=patched)
     except Undecodable as why:
         raise bad_request(f"{title}: {why}") from None
     told = tuple(f'unknown field "{path}"' for path in decoder.unknown)
     if told and options.field_validation == "Strict":
         sentence = f"strict decoding error: {', '.join(told)}"
-        if patched:
+        if patched is not None:
             shown = msgspec.json.encode(body).decode()
             raise unprocessable("", "", "", [invalid("patch", shown, sentence)])
         raise bad_request(f"{title}: {sentence}")
-    metadata = read.setdefault("metadata", {})
+    # A copy, since metadata is written into and a patch may have left it to be shared with what is stored.
+    metadata = read["metadata"] = dict(read.get("metadata") or {})
     namespace = metadata.get("namespace")
     if kind.namespaced and namespace and namespace != request.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")

@@ -66,8 +66,9 @@ def patch(state: State, request: Request) -> Reply:
     if options.force:
         raise optional.force_needs_apply()
     old = _current(state, request)
-    patched = patches.patched(patch_type, served_body(request.kind, old), request.body, state.rules(request.kind).shape)
-    body = read_body(state, msgspec.structs.replace(request, body=patched), options, patched=True)
+    served = served_body(request.kind, old)
+    patched = patches.patched(patch_type, served, request.body, state.rules(request.kind).shape)
+    body = read_body(state, msgspec.structs.replace(request, body=patched), options, patched=served)
     return _replace(state, request, options, old, body)
 
 
@@ -120,7 +121,7 @@ def _insert(state: State, request: Request, options: WriteOptions, given: Body, 
     if state.read(kind, request.namespace, metadata["name"]) is not None:
         raise already_exists(kind.resource, metadata["name"])
     state.quotas.check(kind, body)
-    if not tracked and options.manager_named:
+    if not tracked and options.manager_named and not _is_controlled(metadata):
         tracking.track_create(rules.shape, body, _manager(state, request, options, "Update"))
     if not options.dry_run:
         state.write(kind, body)
@@ -142,7 +143,8 @@ def _replace(
     rules.default(body)
     rules.on_update(body, old, request.subresource)
     _refuse(kind, rules, body, old, request.subresource)
-    if not tracked and (options.manager_named or old["metadata"].get("managedFields")):
+    named = options.manager_named and not _is_controlled(old["metadata"])
+    if not tracked and (named or old["metadata"].get("managedFields")):
         tracking.track_update(rules.shape, body, old, _manager(state, request, options, "Update"))
     if tracking.same_but_for_times(body, old):
         return _reply(kind, old, 200, given.warnings)
@@ -150,6 +152,11 @@ def _replace(
         state.write(kind, body)
         deleting.finish(state, kind, body)
     return _reply(kind, body, 200, given.warnings)
+
+
+def _is_controlled(metadata: Json) -> bool:
+    """Whether a controller owns the object; those are tracked from their first apply only, which hardly ever comes."""
+    return any(owner.get("controller") for owner in metadata.get("ownerReferences") or ())
 
 
 def _manager(state: State, request: Request, options: WriteOptions, operation: str) -> Manager:
