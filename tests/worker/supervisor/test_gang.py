@@ -84,6 +84,19 @@ def test_a_killed_supervisor_ends_the_gang_and_its_own_program(gang: MakeGang, v
     until(lambda: not is_alive(orphan), "the program dies with its supervisor")
 
 
+def test_all_hear_of_a_death_before_the_chief_has_ended_its_own(gang: MakeGang) -> None:
+    job = gang("worker-0", "worker-1", "worker-2", faults={"worker-2": Fault(step=3, exit_code=3)})
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    chief = job.start("worker-0", "--", sys.executable, "-c", deaf)
+    other = job.start("worker-1", *ENDLESS)
+    job.start("worker-2", *ENDLESS)
+
+    assert other.end() == 75
+    assert chief.process.poll() is None
+    assert chief.end() == 75
+    assert chief.verdict.signal == "SIGKILL"
+
+
 def test_the_first_death_is_told_to_the_operator(gang: MakeGang) -> None:
     job = gang("worker-0", "worker-1", faults={"worker-1": Fault(step=3, exit_code=3)})
     first, second = job.start_all(*ENDLESS)
@@ -229,15 +242,34 @@ def test_a_wrong_token_does_not_register(gang: MakeGang) -> None:
     assert "1 of 2 tasks registered" in first.verdict.message
 
 
-def test_tasks_that_disagree_on_the_cluster(gang: MakeGang) -> None:
+@pytest.mark.parametrize(
+    ("task", "why"),
+    [
+        ("worker-2", "worker-2 is no peer of worker-0 among this job's 2 tasks"),
+        ("worker-1", "worker-1 and worker-0 disagree on the job's tasks and addresses"),
+    ],
+)
+def test_tasks_that_disagree_on_the_cluster(gang: MakeGang, task: str, why: str) -> None:
     job, other = gang("worker-0", "worker-1"), gang("worker-0", "worker-1", "worker-2")
     other.ports |= job.ports
     job.start("worker-0", *ENDLESS)
-    trainer = other.start("worker-2", *ENDLESS)
+    trainer = other.start(task, *ENDLESS)
 
     assert trainer.end() == 64
     assert trainer.verdict.kind == "Config"
-    assert "worker-2 is no peer of worker-0 among this job's 2 tasks" in trainer.verdict.message
+    assert why in trainer.verdict.message
+
+
+def test_a_supervisor_of_another_attempt_does_not_register(gang: MakeGang) -> None:
+    job = gang("worker-0", "worker-1", limits=Limits(registration_seconds=1))
+    job.start("worker-0", *ENDLESS)
+    late = job.next_attempt()
+    late.ports = job.ports
+    trainer = late.start("worker-1", *ENDLESS)
+
+    assert trainer.end() == 1
+    assert "it refused: worker-1 is of attempt 1, this is attempt 0" in trainer.verdict.message
+    late.end()
 
 
 def test_a_rendezvous_that_holds_the_gil_is_ended_with_its_stacks(gang: MakeGang) -> None:
