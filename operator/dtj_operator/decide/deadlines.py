@@ -83,7 +83,7 @@ def registration(s: Situation, m: Members) -> Deadline | None:
     """When a job from which no supervisor was heard in this attempt counts as unsupervised."""
     started, told = _all_started(s, m), condition(s.status, "Supervised")
     is_known = told is not None and (told.status == "False" or s.status.phase == "Running")
-    if started is None or is_known or speaks(s):
+    if started is None or is_known or speaks(s) or any(pod.verdict for pod in m.gang.values()):
         return None
     return Deadline("registration", started + REGISTRATION, "no supervisor registered")
 
