@@ -25,9 +25,10 @@ class Objects:
         entry = self._api.state.store.read(storage, namespace, name)
         return entry.decode() if entry else None
 
-    def all(self, storage: str, namespace: str = "") -> Iterator[Json]:
-        """As they are now; the list may be changed while it is read."""
-        return (entry.decode() for entry in list(self._api.state.store.entries(storage, namespace)))
+    def all(self, storage: str, namespace: str = "", **fields: str) -> Iterator[Json]:
+        """As they are now, with these values of fields by which the kind can be selected (`spec.nodeName`)."""
+        found = list(self._api.state.store.entries(storage, namespace))
+        return (entry.decode() for entry in found if all(entry.fields[at] == value for at, value in fields.items()))
 
     def uids(self, storage: str, namespace: str = "") -> set[str]:
         return {entry.uid for entry in self._api.state.store.entries(storage, namespace)}
