@@ -73,6 +73,16 @@ def test_nobody_reads_the_name_of_another_namespaces_job() -> None:
     assert found["b"] == Wait("waiting behind a job of another namespace, which is being released")
 
 
+def test_gangs_that_ask_for_the_same_hear_the_same() -> None:
+    fleet = Fleet(TWO, loads=(taken("n1", 2), taken("n2", 3)))
+    found = answers(
+        [gang("a", gpus=3), gang("b", gpus=3), gang("c", pods=1, gpus=3, avoid=("n1",)), gang("d", gpus=4)], fleet
+    )
+    assert found["a"] == found["b"] == Wait("waiting for 3 × nvidia.com/gpu on one node: the freest has 2 (n1)")
+    assert found["c"] == Wait("waiting for 3 × nvidia.com/gpu on one node: the freest has 1 (n2)")
+    assert found["d"] == Wait("waiting for 4 × nvidia.com/gpu on one node: the freest has 2 (n1)")
+
+
 def test_nothing_is_impossible_where_an_autoscaler_brings_nodes() -> None:
     found = answers([gang("a", gpus=5)], Fleet(TWO, has_autoscaler=True))
     assert found == {"a": Wait("waiting for 5 × nvidia.com/gpu on one node: the freest has 4 (n1)")}
@@ -85,6 +95,7 @@ def test_nothing_is_impossible_where_an_autoscaler_brings_nodes() -> None:
         pytest.param((("n1",), 1), Admit(nodes=("n2",)), id="another gang will take its node"),
         pytest.param(((), 5), Wait("waiting for 4 × nvidia.com/gpu on one node: the freest has 3 (n2)"), id="or any"),
         pytest.param((("n1", "gone"), 3), Admit(nodes=("n2",)), id="or one that went away"),
+        pytest.param((("n1",), 6), Admit(nodes=("n2",)), id="or more than there is any more"),
     ],
 )
 def test_what_is_promised_is_not_free(released: tuple[Any, ...], answer: Admission) -> None:

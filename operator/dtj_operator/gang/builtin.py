@@ -55,6 +55,7 @@ def admit(waiting: Iterable[WaitingGang], fleet: Fleet, now: Time) -> dict[JobKe
     """
     loads = [*fleet.loads, *_promised(fleet)]
     answers: dict[JobKey, Admission] = {}
+    refused: list[tuple[WaitingGang, Wait]] = []
     first: WaitingGang | None = None
     for gang in sorted(waiting, key=lambda gang: (-gang.priority, gang.created_at, gang.key)):
         if gang.not_before is not None and gang.not_before > now:
@@ -64,8 +65,13 @@ def admit(waiting: Iterable[WaitingGang], fleet: Fleet, now: Time) -> dict[JobKe
             other = first.key if first.key.namespace == gang.key.namespace else "a job of another namespace"
             answers[gang.key] = Wait(f"waiting behind {other}, which is being released")
         else:
-            answers[gang.key] = _answer(gang, fleet, loads)
-            first = gang if isinstance(answers[gang.key], Admit) else None
+            # Jobs of a sweep ask for the same; what has no room for one has none for the others.
+            known = next((answer for other, answer in refused if _asks_the_same(gang, other)), None)
+            answers[gang.key] = answer = known or _answer(gang, fleet, loads)
+            if isinstance(answer, Admit):
+                first = gang
+            elif known is None:
+                refused.append((gang, answer))
     return answers
 
 
@@ -122,13 +128,29 @@ def _promised(fleet: Fleet) -> Iterable[Load]:
     for gang in fleet.released:
         hosts = set(gang.hosts)
         nodes = [node for node in fleet.nodes if not hosts or host_name(node) in hosts]
-        for task, needs in gang.demands.items():
-            # One by one: where the gang does not fit any more, what of it does is kept all the same until it is back.
-            placed = place({task: needs}, nodes, loads)
-            if not isinstance(placed, Shortfall):
-                taken = Load(placed[task], needs.requests, needs.host_ports)
-                loads.append(taken)
-                yield taken
+        placed = place(gang.demands, nodes, loads)
+        if isinstance(placed, Shortfall):
+            # It does not fit any more. As much of it as does keeps its room, until the gang is taken back.
+            placed = _one_by_one(gang.demands, nodes, loads)
+        taken = [
+            Load(node, gang.demands[task].requests, gang.demands[task].host_ports) for task, node in placed.items()
+        ]
+        loads += taken
+        yield from taken
+
+
+def _one_by_one(demands: Mapping[str, Demand], nodes: Sequence[NodeView], loads: Sequence[Load]) -> dict[str, str]:
+    """A node for as many of these pods as find one."""
+    found: dict[str, str] = {}
+    for task, needs in demands.items():
+        taken = (Load(node, demands[other].requests, demands[other].host_ports) for other, node in found.items())
+        placed = place({task: needs}, nodes, [*loads, *taken])
+        found |= placed if isinstance(placed, dict) else {}
+    return found
+
+
+def _asks_the_same(one: WaitingGang, other: WaitingGang) -> bool:
+    return (one.demands, one.avoid, one.topology_key) == (other.demands, other.avoid, other.topology_key)
 
 
 def _answer(gang: WaitingGang, fleet: Fleet, loads: Sequence[Load]) -> Admission:

@@ -8,8 +8,9 @@ from dtj_operator.api.observed import NodeView
 from dtj_operator.gang.demand import SLOT, Amounts, Demand, HostPort, Load
 from dtj_operator.gang.filtering import mismatch
 
-ATTEMPTS = 2000
-"""How many ways of spreading groups of pods are tried. For one group of equal pods the first is right."""
+LOOKS = 20_000
+"""At how many nodes the search for a packing looks, each counted as often as it is looked at, before it gives up. One
+group of equal pods is placed at the first look, so this only bounds mixtures, to a second or so."""
 
 NO_LIMIT = 1 << 20
 """Of pods on a node that says nothing about its slots, when they ask for nothing."""
@@ -64,7 +65,7 @@ def pack(groups: Sequence[Group], rooms: Sequence[Room], avoid: Collection[str] 
     None is certain for one group. For several it may mean that the search was given up. `rooms` stay as they are.
     """
     allowed = [[room for room in rooms if mismatch(g.demand, room.node, avoid) is None] for g in groups]
-    return _spread(groups, allowed, budget=iter(range(ATTEMPTS)))
+    return _Search().spread(groups, allowed)
 
 
 def rooms_of(nodes: Iterable[NodeView], loads: Iterable[Load]) -> list[Room]:
@@ -97,32 +98,36 @@ def _share(demand: Demand, nodes: Sequence[NodeView]) -> float:
     return max(shares)
 
 
-def _spread(
-    groups: Sequence[Group], allowed: Sequence[list[Room]], budget: Iterator[int]
-) -> list[dict[str, int]] | None:
-    """How many pods of each group go to each node; None where no way was found."""
-    if not groups:
-        return []
-    (group, *others), (rooms, *others_allowed) = groups, allowed
-    rooms = sorted(rooms, key=lambda room: _preference(room, group))
-    capacities = [room.capacity(group.demand) for room in rooms]
-    for counts in _ways(capacities, len(group.pods)):
-        if next(budget, None) is None:
-            return None
-        taken = [(room, count) for room, count in zip(rooms, counts, strict=True) if count]
-        for room, count in taken:
-            room.take(group.demand.requests, group.demand.host_ports, count)
-        rest = _spread(others, others_allowed, budget)
-        for room, count in taken:
-            room.take(group.demand.requests, group.demand.host_ports, -count)
-        if rest is not None:
-            return [{room.node.name: count for room, count in taken}, *rest]
-    return None
+class _Search:
+    """One search, which goes on until its looks are used up."""
+
+    def __init__(self) -> None:
+        self._looks = 0
+
+    def spread(self, groups: Sequence[Group], allowed: Sequence[list[Room]]) -> list[dict[str, int]] | None:
+        """How many pods of each group go to each node; None where no way was found."""
+        if not groups:
+            return []
+        (group, *others), (rooms, *others_allowed) = groups, allowed
+        self._looks += len(rooms)
+        capacities = {room.node.name: room.capacity(group.demand) for room in rooms}
+        rooms = sorted(rooms, key=lambda room: _preference(room, group, capacities[room.node.name]))
+        for counts in _ways([capacities[room.node.name] for room in rooms], len(group.pods)):
+            taken = [(room, count) for room, count in zip(rooms, counts, strict=True) if count]
+            for room, count in taken:
+                room.take(group.demand.requests, group.demand.host_ports, count)
+            rest = self.spread(others, others_allowed)
+            for room, count in taken:
+                room.take(group.demand.requests, group.demand.host_ports, -count)
+            if rest is not None:
+                return [{room.node.name: count for room, count in taken}, *rest]
+            if self._looks >= LOOKS:
+                return None
+        return None
 
 
-def _preference(room: Room, group: Group) -> tuple[bool, int, int, str]:
+def _preference(room: Room, group: Group, capacity: int) -> tuple[bool, int, int, str]:
     """Nodes to fill first: none whose devices would lie idle, few of them, and of those the fullest."""
-    capacity = room.capacity(group.demand)
     wasted = any("/" in name and free > 0 and name not in group.demand.requests for name, free in room.free.items())
     return wasted, -min(capacity, len(group.pods)), capacity, room.node.name
 
