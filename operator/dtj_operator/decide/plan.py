@@ -61,7 +61,8 @@ def plan(s: Situation, now: Time) -> Plan:
     moves: list[str] = []
     found = _ask(s, now)
     while found.status is not None and found.status != s.status and len(moves) < MOST_MOVES:
-        moved = _noticed(replace(s, status=found.status), now)
+        # The status that is written answers a refusal: it leads to one move, not to one after the other.
+        moved = _noticed(replace(s, status=found.status, refusals=()), now)
         emits += events(s.status, moved.status)
         moves.append(found.reason)
         s, found = moved, _ask(moved, now)
