@@ -110,19 +110,19 @@ def test_a_single_host_program_that_says_nothing_counts_as_running() -> None:
     assert p.overdue(1e9) is None
 
 
-def test_a_program_that_says_nothing_is_seen_by_its_port() -> None:
-    p = after()
+def test_a_program_without_reports_is_seen_by_its_port() -> None:
+    p = after(Report("Notice", message="serving"))
     p.heard_port(11)
 
     assert p.stage == "Built"
     assert p.overdue(1e9) is None
 
 
-def test_a_program_that_speaks_is_believed_more_than_its_port() -> None:
-    p = after(Report("Busy", message="download"))
+def test_a_program_that_reports_is_believed_more_than_its_port() -> None:
+    p = after(CONSTRUCTING)
     p.heard_port(11)
 
-    assert p.stage == "Program"
+    assert p.stage == "Rendezvous"
 
 
 def test_what_is_told_of_a_step() -> None:

@@ -14,15 +14,13 @@ from dtj_worker.supervisor.program import Program
 from dtj_worker.supervisor.progress import Progress
 from dtj_worker.supervisor.tfconfig import Cluster
 from dtj_worker.supervisor.verdict import Ending, Evidence
+from dtj_worker.supervisor.waiting import PROBE_BEFORE_SECONDS
 
 PEER_GRACE_SECONDS = 2.0
 """After a peer's death there is nothing to save: the program mostly hangs in a collective."""
 
 REPORTING_GRACE_SECONDS = 5.0
 """A program that reports leaves saving to dtj. Any other may save on SIGTERM: it has the pod's grace, less a margin."""
-
-PROBE_BEFORE_SECONDS = 7.0
-"""Peers are probed so long before a deadline: at the deadline itself they would be ending for the same reason."""
 
 PORT_TRY_SECONDS = 1.0
 

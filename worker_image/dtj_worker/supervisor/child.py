@@ -27,7 +27,7 @@ STACKS_SECONDS = 3.0
 """Time for a program to write the stacks of all its threads before it is killed."""
 
 GONE_SECONDS = 10.0
-"""Time for killed descendants to go; what sits in the kernel for longer (a dead disk, a driver) is left behind."""
+"""Time for what was killed to go; what sits in the kernel for longer (a dead disk, a driver) is left behind."""
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -41,12 +41,11 @@ class Child:
         """Start it; OSError if the system refuses. Only from the main thread: the child dies with its parent thread."""
         self.exit: Exit | None = None
         self.is_gone = False
-        self.garbled = 0
-        """So many lines on the report pipe were no Reports."""
         self._loop = loop
         self._hear = hear
         self._waiting = b""
         self._kill_at: float | None = None
+        self._killed_at: float | None = None
         self._swept_until: float | None = None
         self._reports, reports_end = os.pipe()
         errors, errors_end = os.pipe()
@@ -97,6 +96,8 @@ class Child:
 
     def kill(self) -> None:
         """At once, with its process group."""
+        if self._killed_at is None:
+            self._killed_at = self._loop.now
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._signal(signal.SIGKILL)
@@ -108,6 +109,8 @@ class Child:
         if self.exit is None:
             if self._kill_at is not None and now >= self._kill_at:
                 self.kill()
+            if self._killed_at is not None and now - self._killed_at > GONE_SECONDS:
+                self.exit, self.is_gone = Exit(signal="SIGKILL"), True
             return
         if self.is_gone:
             return
@@ -161,10 +164,8 @@ class Child:
         *lines, rest = (self._waiting + data).split(b"\n")
         self._waiting = rest[:LINE_BYTES]
         for line in lines:
-            try:
+            with contextlib.suppress(ContractError):  # A program's own words on our pipe are no reason to end it.
                 self._hear(decode(Report, line))
-            except ContractError:
-                self.garbled += 1
         return bool(data)
 
 

@@ -19,7 +19,7 @@ def not_registered(spec: TaskSpec, missing: Sequence[str], how: Mapping[str, str
     """The chief's view: `how` says of the missing tasks' TensorFlow addresses why they took no connection."""
     there = len(spec.peers) - len(missing)
     head = f"{there} of {len(spec.peers)} tasks registered within {spec.limits.registration_seconds:g} s"
-    return f"{head}; missing: {_list([_missing(spec, task, how.get(task)) for task in missing])}"
+    return f"{head}; missing: {listed([_missing(spec, task, how.get(task)) for task in missing])}"
 
 
 def chief_not_reached(spec: TaskSpec, problem: str) -> str:
@@ -38,9 +38,14 @@ def not_listening(spec: TaskSpec, what: str, how: Mapping[str, str] | None) -> s
     if not how:
         return f"{what}, though all {len(addresses)} peers listen on their TensorFlow ports"
     hint = "; is its program listening on another port, or has it not come to its strategy?"
-    silent = _list([f"{task} ({addresses[task]}): {why}" for task, why in how.items()])
+    silent = listed([f"{task} ({addresses[task]}): {why}" for task, why in how.items()])
     head = f"{what}; {len(addresses) - len(how)} of {len(addresses)} peers listen; {silent}"
     return head + (hint if any("refused" in why for why in how.values()) else "")
+
+
+def listed(parts: Sequence[str]) -> str:
+    """As words; beyond the first few, their number."""
+    return ", ".join(parts[:NAMED]) + (f" and {len(parts) - NAMED} more" if len(parts) > NAMED else "")
 
 
 def _missing(spec: TaskSpec, task: str, how: str | None) -> str:
@@ -51,7 +56,3 @@ def _missing(spec: TaskSpec, task: str, how: str | None) -> str:
         # Nothing listens on the TensorFlow port before the start, so a refusal only says that the pod runs.
         return f"{task} ({host}: its pod answers, but no supervisor registered; is dtj-worker its entry point?)"
     return f"{task} ({host}: {how})"
-
-
-def _list(parts: Sequence[str]) -> str:
-    return ", ".join(parts[:NAMED]) + (f" and {len(parts) - NAMED} more" if len(parts) > NAMED else "")

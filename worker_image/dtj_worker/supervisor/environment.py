@@ -44,7 +44,7 @@ def of_child(
     made |= {ENV_RESTORE: encode(prepared.restore)} if prepared.restore else {}
     made |= {ENV_CHECKPOINT_FOLDER: str(prepared.folder)} if prepared.folder else {}
     made |= {name: value for name, value in _defaults(cgroups).items() if not environ.get(name)}
-    made |= _home(environ)
+    made |= _writable(environ)
     made |= _keras(spec, environ)
     made["PYTHONPATH"] = os.pathsep.join(_python_path(program, environ))
     return made
@@ -71,15 +71,15 @@ def _defaults(cgroups: Path) -> dict[str, str]:
     return made
 
 
-def _home(environ: Mapping[str, str]) -> dict[str, str]:
-    """A HOME that can be written to: caches of Keras, TensorFlow Hub, matplotlib and CUDA all follow it."""
-    home = environ.get("HOME", "")
-    if home not in ("", "/") and os.access(home, os.W_OK):
-        return {}
+def _writable(environ: Mapping[str, str]) -> dict[str, str]:
+    """TMPDIR and HOME that can be written to: caches of Keras, TensorFlow Hub, matplotlib and CUDA all follow HOME."""
     try:
-        return {"HOME": tempfile.gettempdir()}
+        scratch = tempfile.gettempdir()
     except FileNotFoundError:
-        return {}  # Nothing here can be written to; what needs a cache says so itself.
+        return {}  # Nothing here can be written to; what needs a place says so itself.
+    home = environ.get("HOME", "")
+    is_usable = home not in ("", "/") and os.access(home, os.W_OK)
+    return {"TMPDIR": scratch} | ({} if is_usable else {"HOME": scratch})
 
 
 def _keras(spec: TaskSpec, environ: Mapping[str, str]) -> dict[str, str]:

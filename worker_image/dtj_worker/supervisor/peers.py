@@ -78,6 +78,7 @@ class Gang:
         self._lost = lost
         self._start: Order | None = None
         self._beat_at = 0.0
+        self._told_busy = ""
 
     @property
     def missing(self) -> list[str]:
@@ -133,8 +134,8 @@ class Gang:
     def look(self) -> None:
         """Send heartbeats; give up those that have been silent for too long."""
         now = self._loop.now
-        if now - self._beat_at >= HEARTBEAT_SECONDS:
-            self._beat_at = now
+        if self.busy != self._told_busy or now - self._beat_at >= HEARTBEAT_SECONDS:
+            self._beat_at, self._told_busy = now, self.busy
             self.order(Order("Beat", self._spec.attempt, busy=self.busy))
         for task, member in self.members.items():
             if member.stream and now - member.heard_at > SILENCE_SECONDS:
@@ -172,8 +173,6 @@ class Gang:
                 stream.close()
                 self._end(task, f"it speaks another language: {error}"[:200])
                 return
-            if word.busy != member.busy:
-                self._beat_at = 0.0  # What holds deadlines is told at once.
             member.stage, member.busy = word.stage, word.busy
             if word.death:
                 self._died(word.death)

@@ -86,8 +86,8 @@ class Progress:
                 self.notice = text
 
     def heard_port(self, now: float) -> None:
-        """A program that reports nothing listens on its TensorFlow port: as far as one can see, its strategy stands."""
-        if self.stage == "Program" and not self._said_something:
+        """Its TensorFlow port takes connections: one that doesn't report its strategy has come to it all the same."""
+        if self.stage == "Program":
             self._enter("Built", now)
 
     def look(self, now: float) -> None:

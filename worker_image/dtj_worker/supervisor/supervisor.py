@@ -10,8 +10,8 @@ import signal
 from dataclasses import replace
 
 from dtj_worker.contract import ENV_TOKEN, ConfigFault, Death, Restore, Verdict
-from dtj_worker.supervisor import choice, culprits, figures, preflight, reach, verdict
-from dtj_worker.supervisor.attempt import PROBE_BEFORE_SECONDS, Attempt, Job
+from dtj_worker.supervisor import choice, figures, preflight, reach, verdict
+from dtj_worker.supervisor.attempt import Attempt, Job
 from dtj_worker.supervisor.child import adopt_orphans
 from dtj_worker.supervisor.link import Link
 from dtj_worker.supervisor.log import say
@@ -21,6 +21,7 @@ from dtj_worker.supervisor.preflight import PortTaken, Prepared
 from dtj_worker.supervisor.progress import Progress
 from dtj_worker.supervisor.server import Answers, Server
 from dtj_worker.supervisor.verdict import Ending
+from dtj_worker.supervisor.waiting import Waiting
 
 SETTLE_SECONDS = 2.0
 """An end that may come of another's death waits so long for the word of who died first."""
@@ -42,7 +43,7 @@ class Supervisor:
         is_peer = is_member and not is_chief
         self._link = Link(self._loop, spec, self._token, self._obey, self._chief_lost) if is_peer else None
         self._server: Server | None = None
-        self._probe = reach.Probe(self._loop)
+        self._waiting = Waiting(self._loop, spec, self._gang, self._link)
         self._progress = Progress(spec.limits, has_peers=preflight.meets_peers(spec))
         self._prepared: Prepared | None = None
         self._attempt: Attempt | None = None
@@ -146,27 +147,8 @@ class Supervisor:
             self._start(self._prepared.restore)
         elif link and link.refused:
             self._end(Ending("Config", f"{spec.chief} ({spec.chief_status}): {link.problem}"))
-        else:
-            self._wait_no_longer_than(spec.limits.registration_seconds)
-
-    def _wait_no_longer_than(self, seconds: float) -> None:
-        spec, gang, link = self._spec, self._gang, self._link
-        left = self._began_at + seconds - self._loop.now
-        missing = [task for task in gang.missing if task != spec.task] if gang else []
-        if missing and left < PROBE_BEFORE_SECONDS:
-            self._probe.ask({task: spec.peers[task] for task in missing})
-        if link and link.is_registered:
-            left += PROBE_BEFORE_SECONDS  # The chief's own deadline comes first: it knows who is missing.
-        if left > 0:
-            return
-        if not self._prepared:
-            self._end(Ending("Rendezvous", f"the check of {self._checked} has not come back within {seconds:g} s"))
-        elif gang:
-            why = culprits.not_registered(spec, missing, self._probe.found or {})
-            gang.record(Death(missing[0], "Rendezvous", message=why))
-            self._end(Ending("Rendezvous", why))
-        elif link:
-            self._end(Ending("Rendezvous", culprits.chief_not_reached(spec, link.problem)))
+        elif ending := self._waiting.look("" if self._prepared else self._checked):
+            self._end(ending)
 
     def _start(self, restore: Restore | None) -> None:
         prepared = replace(self._prepared or Prepared(), restore=restore)
