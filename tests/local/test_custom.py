@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dtj_operator.local.custom import programs
 from dtj_operator.local.failures import ApiFailure
 from tests.local.calls import Calls, refused
 from tests.local.training import SCHEMA, TRAININGS, definition, training
@@ -179,3 +180,37 @@ def test_a_definition_is_established_and_serves_until_it_is_deleted() -> None:
         calls.names(TRAININGS)
     calls.create(definition())
     assert calls.names(TRAININGS) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "needs"),
+    [
+        ("self.a.b == 1", {"a": {"b": None}}),
+        ("size(self) < 3", None),
+        ("self.matches('^a')", None),
+        ("self.a.startsWith('x') && has(self.b.c)", {"a": None, "b": {"c": None}}),
+        ("self.list.all(x, x.n > self.low)", {"list": None, "low": None}),
+        ("self.a == oldSelf.b", {"a": None, "b": None}),
+        ("self.map['k'].x == 1 && myself.z", {"map": None}),
+        ("self.a.b || self.a", {"a": None}),
+    ],
+)
+def test_a_rule_is_given_what_it_reads_and_no_more(rule: str, needs: Any) -> None:
+    read = programs.rule_of({"rule": rule})
+    assert read.needs == needs
+    assert read.uses_old == ("oldSelf" in rule)
+
+
+def test_a_rule_that_reads_nothing_new_is_not_run_again() -> None:
+    calls = Calls()
+    calls.create(definition(_ruled()))
+    calls.create(training(replicas=5))
+    broken = definition(_ruled("self.replicas < 5"))
+    calls.patch(DEFINITIONS, "trainings.test.dtj.dev", {"spec": broken["spec"]})
+    assert calls.patch(TRAININGS, "t", {"spec": {"label": "x"}})["spec"]["label"] == "x"
+    assert "failed rule: self.replicas < 5" in str(refused(calls.patch, TRAININGS, "t", {"spec": {"replicas": 6}}))
+
+
+def _ruled(rule: str = "true") -> dict[str, Any]:
+    spec = SCHEMA["properties"]["spec"] | {"x-kubernetes-validations": [{"rule": rule}]}
+    return SCHEMA | {"properties": SCHEMA["properties"] | {"spec": spec}}

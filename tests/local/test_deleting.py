@@ -209,6 +209,13 @@ def test_a_disruption_budget_holds_evictions_back() -> None:
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "one"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
     })  # fmt: skip
+    assert calls.get("policy/v1/poddisruptionbudgets", "one")["status"] == {
+        "currentHealthy": 2,
+        "desiredHealthy": 1,
+        "disruptionsAllowed": 1,
+        "expectedPods": 2,
+        "observedGeneration": 1,
+    }
     calls.call("create", f"{PODS}:eviction", "a", body={})
     failure = refused(calls.call, "create", f"{PODS}:eviction", "b", body={})
     assert (failure.code, failure.reason) == (429, "TooManyRequests")

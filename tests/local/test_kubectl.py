@@ -151,7 +151,8 @@ async def test_describe_tells_a_pod_with_its_events(kubectl: Kubectl) -> None:
     about = {"apiVersion": "v1", "kind": "Pod", "name": "a", "namespace": "default", "uid": uid}
     event = {
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "a.1", "namespace": "default"},
-        "involvedObject": about, "reason": "Started", "message": "Started container trainer", "type": "Normal", "count": 1,
+        "involvedObject": about, "reason": "Started", "message": "Started container trainer", "type": "Normal",
+        "count": 1,
         "source": {"component": "kubelet"}, "firstTimestamp": "2026-11-30T12:00:00Z",
         "lastTimestamp": "2026-11-30T12:00:00Z",
     }  # fmt: skip

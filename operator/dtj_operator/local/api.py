@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from dtj_operator.local.budgets import Budgets
 from dtj_operator.local.conversion import served
 from dtj_operator.local.custom.definitions import Definitions
 from dtj_operator.local.failures import method_not_allowed, no_such_path
@@ -53,15 +54,17 @@ class Api:
         Definitions(self.state)
         self._garbage = Garbage(self.state, self._upkeep_due)
         self._namespaces = Namespaces(self.state, self._upkeep_due)
+        self._budgets = Budgets(self.state, self._upkeep_due)
         for name in ("default", "kube-node-lease", "kube-public", "kube-system"):
             namespaces = self.kind("v1", "namespaces")
             self.request(Request(verb="create", kind=namespaces, body={"metadata": {"name": name}}))
 
     def run_upkeep(self) -> None:
-        """What a cluster's controllers do on their own: collect garbage, empty namespaces that go."""
-        while self._garbage.pending or self._namespaces.pending:
-            self._garbage.run()
-            self._namespaces.run()
+        """What a cluster's controllers do on their own: collect garbage, empty namespaces that go, count budgets."""
+        controllers = (self._garbage, self._namespaces, self._budgets)
+        while any(one.pending for one in controllers):
+            for one in controllers:
+                one.run()
 
     def _upkeep_due(self) -> None:
         if self.on_upkeep is not None:

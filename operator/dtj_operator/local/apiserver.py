@@ -163,7 +163,10 @@ class ApiServer:
 
 
 def _refusal(failure: ApiFailure) -> web.Response:
-    return _json(msgspec.json.encode(failure.status), failure.code)
+    response = _json(msgspec.json.encode(failure.status), failure.code)
+    if wait := failure.status.get("details", {}).get("retryAfterSeconds"):
+        response.headers["Retry-After"] = str(wait)
+    return response
 
 
 async def _body(http: web.BaseRequest) -> Any:

@@ -37,20 +37,26 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _ABSENT: Any = object()
 
 
-def fill_defaults(schema: Json, value: Any) -> None:
-    """Set what is missing, and take nulls that the schema does not allow for missing. Changes the value."""
+def fill_defaults(schema: Json, value: Any, stored: Any = None) -> None:
+    """Set what is missing, and take nulls that the schema does not allow for missing. Changes the value.
+
+    Parts that are those of the stored object have their defaults already.
+    """
+    if value is stored:
+        return
     if isinstance(value, dict):
+        before = stored if isinstance(stored, dict) else {}
         for name, inner in (schema.get("properties") or {}).items():
             if value.get(name, _ABSENT) is None and not inner.get("nullable") and "default" in inner:
                 del value[name]
             if name not in value and "default" in inner:
                 value[name] = copy.deepcopy(inner["default"])
             if name in value:
-                fill_defaults(inner, value[name])
+                fill_defaults(inner, value[name], before.get(name))
         inner = schema.get("additionalProperties")
         if isinstance(inner, dict):
             for key in [key for key in value if key not in (schema.get("properties") or {})]:
-                fill_defaults(inner, value[key])
+                fill_defaults(inner, value[key], before.get(key))
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
         for item in value:
             fill_defaults(schema["items"], item)

@@ -40,7 +40,7 @@ class BuiltInRules(msgspec.Struct, frozen=True, kw_only=True):
     def shape(self) -> Shape:
         return built_in_shape(self.model)
 
-    def default(self, body: Json) -> None:
+    def default(self, body: Json, old: Json | None) -> None:
         self.defaults(body)
 
     def on_create(self, body: Json) -> None:

@@ -14,8 +14,8 @@ class Rules(Protocol):
     @property
     def shape(self) -> Shape: ...
 
-    def default(self, body: Json) -> None:
-        """Fill what was left out, in what a client sent and in what a patch made."""
+    def default(self, body: Json, old: Json | None) -> None:
+        """Fill what was left out, in what a client sent and in what a patch made of the old object."""
 
     def on_create(self, body: Json) -> None:
         """Set what only the server may set, such as a fresh status."""

@@ -1,15 +1,15 @@
-"""The CEL rules of a schema (`x-kubernetes-validations`): compiled once, run where a value is new or changed.
+"""The CEL rules of a schema, run where a value is new or changed. A single rule is `programs.py`'s business.
 
 The sentences are kube-apiserver's. Only CEL's core and macros are there: a rule that calls one of Kubernetes' own
 functions refuses everything and says why.
 """
 
-import functools
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dtj_operator.local import schema as schemas
+from dtj_operator.local.custom import programs
+from dtj_operator.local.custom.programs import Rule
 from dtj_operator.local.failures import (
     NO_VALUE,
     FieldFault,
@@ -20,104 +20,125 @@ from dtj_operator.local.failures import (
 )
 
 if TYPE_CHECKING:
-    from cel import Program
+    from cel import Context
 
 Json = dict[str, Any]
 
-_OLD = re.compile(r"\boldSelf\b")
 # A value that was not there before.
 _NOTHING: Any = object()
+_CEL_ERRORS = (RuntimeError, TypeError, ValueError, ArithmeticError, LookupError)
 
 
 class Expressions:
-    """The rules of one schema, those of its fields and items included."""
+    """The rules at one place of a schema, with those of its fields and items that have any."""
 
     def __init__(self, schema: Json) -> None:
         self._schema = schema
-        self._has_rules: dict[int, bool] = {}
-        self.any = self._holds_rules(schema)
+        self._rules = tuple(programs.rule_of(one) for one in schema.get("x-kubernetes-validations") or ())
+        self._needs = programs.needs_of({path for rule in self._rules for path in rule.reads})
+        self._fields = _kept({name: Expressions(inner) for name, inner in (schema.get("properties") or {}).items()})
+        inner = {key: schema[key] for key in ("additionalProperties", "items") if isinstance(schema.get(key), dict)}
+        self._inner = _kept({key: Expressions(one) for key, one in inner.items()})
+
+    @property
+    def any(self) -> bool:
+        return bool(self._rules or self._fields or self._inner)
 
     def faults(self, value: Any, old: Any) -> list[FieldFault]:
         """Of an object that fits the schema otherwise; `old` is None at creation, when transition rules do not run."""
-        return list(self._walk(self._schema, value, _NOTHING if old is None else old, ""))
+        return list(self._walk(value, _NOTHING if old is None else old, ""))
 
-    def compile_faults(self, path: str) -> list[FieldFault]:
+    def compile_faults(self, path: str) -> Iterator[FieldFault]:
         """Of the rules themselves: those that are not CEL."""
-        return list(_compile_faults(self._schema, path))
+        for index, rule in enumerate(self._rules):
+            for field in ("rule", "messageExpression"):
+                text = rule.given.get(field)
+                try:
+                    if text:
+                        programs.program(text)
+                except ValueError as why:
+                    place = f"{path}.x-kubernetes-validations[{index}].{field}"
+                    yield invalid(place, text, f"compilation failed: {why}")
+        for name, below in self._fields.items():
+            yield from below.compile_faults(f"{path}.properties[{name}]")
+        for key, below in self._inner.items():
+            yield from below.compile_faults(f"{path}.{key}")
 
-    def _walk(self, schema: Json, value: Any, old: Any, path: str) -> Iterator[FieldFault]:
-        if not self._holds_rules(schema) or value is None:
-            return
+    def _walk(self, value: Any, old: Any, path: str) -> Iterator[FieldFault]:
         # Unchanged values passed before; that also spares a status patch the rules of the spec.
-        if old is not _NOTHING and value == old:
+        if value is None or (old is not _NOTHING and value == old):
             return
-        for rule in schema.get("x-kubernetes-validations") or []:
-            yield from _rule_faults(rule, schema, value, old, path)
+        yield from self._own_faults(value, old, path)
         if isinstance(value, dict):
             before = old if isinstance(old, dict) else {}
-            properties = schema.get("properties") or {}
-            extra = schema.get("additionalProperties")
             for name, one in value.items():
-                inner = properties.get(name, extra)
-                if isinstance(inner, dict):
-                    below = f"{path}.{name}" if path and name in properties else name if not path else f"{path}[{name}]"
-                    yield from self._walk(inner, one, before.get(name, _NOTHING), below)
-        elif isinstance(value, list) and isinstance(schema.get("items"), dict):
-            for index, (one, was) in enumerate(zip(value, schemas.correlated(schema, value, old), strict=True)):
+                below = self._fields.get(name) or self._inner.get("additionalProperties")
+                if below is not None:
+                    place = f"{path}.{name}" if path else name
+                    yield from below._walk(one, before.get(name, _NOTHING), place)
+        elif isinstance(value, list) and "items" in self._inner:
+            pairs = zip(value, schemas.correlated(self._schema, value, old), strict=True)
+            for index, (one, was) in enumerate(pairs):
                 before_one = _NOTHING if schemas.is_absent(was) else was
-                yield from self._walk(schema["items"], one, before_one, f"{path}[{index}]")
+                yield from self._inner["items"]._walk(one, before_one, f"{path}[{index}]")
 
-    def _holds_rules(self, schema: Json) -> bool:
-        found = self._has_rules.get(id(schema))
-        if found is None:
-            found = bool(schema.get("x-kubernetes-validations")) or any(map(self._holds_rules, _inner(schema)))
-            self._has_rules[id(schema)] = found
-        return found
+    def _own_faults(self, value: Any, old: Any, path: str) -> Iterator[FieldFault]:
+        context: Context | None = None
+        for rule in self._rules:
+            if not _runs(rule, value, old):
+                continue
+            if context is None:
+                context = programs.context_of(self._variables(value, old))
+            try:
+                if rule.holds(context):
+                    continue
+            except _CEL_ERRORS as why:
+                told = f"{_error(why)} evaluating rule: {rule.told}"
+                yield invalid(path, self._schema.get("type", ""), told)
+                continue
+            shown = NO_VALUE if isinstance(value, dict | list) else value
+            yield _broken(rule, path, shown, _message(rule, context))
 
-
-def _inner(schema: Json) -> Iterator[Json]:
-    yield from (schema.get("properties") or {}).values()
-    for key in ("additionalProperties", "items"):
-        if isinstance(schema.get(key), dict):
-            yield schema[key]
-
-
-def _rule_faults(rule: Json, schema: Json, value: Any, old: Any, path: str) -> Iterator[FieldFault]:
-    text = rule["rule"]
-    context = {"self": _typed(schema, value)}
-    if _OLD.search(text):
-        if old is _NOTHING:
-            return
-        context["oldSelf"] = _typed(schema, old)
-    shown = NO_VALUE if isinstance(value, dict | list) else value
-    try:
-        holds = _program(text).execute(context)
-    except KeyError as why:
-        yield invalid(path, schema.get("type", ""), f"no such key: {why.args[0]} evaluating rule: {_told(rule)}")
-        return
-    except (RuntimeError, TypeError, ValueError, ArithmeticError, IndexError) as why:
-        first = str(why).partition(":")[0] if isinstance(why, TypeError) else str(why)
-        yield invalid(path, schema.get("type", ""), f"{first} evaluating rule: {_told(rule)}")
-        return
-    if holds is not True:
-        yield _broken(rule, path, shown, _message(rule, context))
+    def _variables(self, value: Any, old: Any) -> Json:
+        variables = {"self": programs.typed(self._schema, programs.picked(value, self._needs))}
+        if old is not _NOTHING:
+            variables["oldSelf"] = programs.typed(self._schema, programs.picked(old, self._needs))
+        return variables
 
 
-def _message(rule: Json, context: Json) -> str:
-    if expression := rule.get("messageExpression"):
+def _kept(below: dict[str, Expressions]) -> dict[str, Expressions]:
+    return {name: one for name, one in below.items() if one.any}
+
+
+def _runs(rule: Rule, value: Any, old: Any) -> bool:
+    """A transition needs an old value; another rule a change in what it reads."""
+    if rule.uses_old or old is _NOTHING:
+        return old is not _NOTHING or not rule.uses_old
+    return bool(programs.picked(value, rule.needs) != programs.picked(old, rule.needs))
+
+
+def _error(why: Exception) -> str:
+    if isinstance(why, KeyError):
+        return f"no such key: {why.args[0]}"
+    # What follows the colon of a type error is advice on writing CEL.
+    return str(why).partition(":")[0] if isinstance(why, TypeError) else str(why)
+
+
+def _message(rule: Rule, context: "Context") -> str:
+    if expression := rule.given.get("messageExpression"):
         try:
-            said = _program(expression).execute(context)
-        except (KeyError, RuntimeError, TypeError, ValueError, ArithmeticError, IndexError):
+            said = programs.program(expression).execute(context)
+        except _CEL_ERRORS:
             said = None
         if isinstance(said, str) and said.strip() and "\n" not in said.strip():
             return said.strip()
-    return rule["message"].strip() if rule.get("message") else f"failed rule: {_told(rule)}"
+    return rule.told if rule.given.get("message") else f"failed rule: {rule.told}"
 
 
-def _broken(rule: Json, path: str, value: Any, message: str) -> FieldFault:
-    if field := rule.get("fieldPath"):
+def _broken(rule: Rule, path: str, value: Any, message: str) -> FieldFault:
+    if field := rule.given.get("fieldPath"):
         path = f"{path}{field}" if path else field.removeprefix(".")
-    match rule.get("reason"):
+    match rule.given.get("reason"):
         case "FieldValueForbidden":
             return forbidden_field(path, message)
         case "FieldValueRequired":
@@ -126,47 +147,3 @@ def _broken(rule: Json, path: str, value: Any, message: str) -> FieldFault:
             return duplicate(path, value)
         case _:
             return invalid(path, value, message)
-
-
-def _told(rule: Json) -> str:
-    return str(rule.get("message") or rule["rule"]).strip()
-
-
-@functools.cache
-def _program(text: str) -> "Program":
-    # Importing it takes 0.3 s, which servers without rules need not spend.
-    import cel  # noqa: PLC0415
-
-    return cel.compile(text)
-
-
-def _compile_faults(schema: Json, path: str) -> Iterator[FieldFault]:
-    for index, rule in enumerate(schema.get("x-kubernetes-validations") or []):
-        for field in ("rule", "messageExpression"):
-            text = rule.get(field)
-            if not text:
-                continue
-            try:
-                _program(text)
-            except ValueError as why:
-                told = f"compilation failed: {why}"
-                yield invalid(f"{path}.x-kubernetes-validations[{index}].{field}", text, told)
-    for name, inner in (schema.get("properties") or {}).items():
-        yield from _compile_faults(inner, f"{path}.properties[{name}]")
-    for key in ("additionalProperties", "items"):
-        if isinstance(schema.get(key), dict):
-            yield from _compile_faults(schema[key], f"{path}.{key}")
-
-
-def _typed(schema: Json, value: Any) -> Any:
-    """Numbers of a `number` field are doubles to CEL even when JSON wrote them without a point."""
-    if schema.get("type") == "number" and isinstance(value, int):
-        return float(value)
-    if isinstance(value, dict):
-        properties = schema.get("properties") or {}
-        extra = schema.get("additionalProperties")
-        extra = extra if isinstance(extra, dict) else {}
-        return {key: _typed(properties.get(key, extra), one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_typed(schema.get("items") or {}, one) for one in value]
-    return value

@@ -30,8 +30,8 @@ class CustomRules:
     def shape(self) -> Shape:
         return self._shape
 
-    def default(self, body: Json) -> None:
-        schemas.fill_defaults(self.schema, body)
+    def default(self, body: Json, old: Json | None) -> None:
+        schemas.fill_defaults(self.schema, body, old)
 
     def on_create(self, body: Json) -> None:
         if self._has_status:

@@ -51,7 +51,7 @@ def delete_collection(state: State, request: Request) -> Reply:
 def delete_entry(state: State, kind: Kind, entry: Entry, options: DeleteOptions) -> Reply:
     body = entry.decode()
     metadata = body["metadata"]
-    _check_preconditions(kind, metadata, options)
+    check_preconditions(kind, metadata, options)
     if kind.storage == "namespaces":
         return _delete_namespace(state, kind, body, options)
     before = dict(metadata)
@@ -81,7 +81,8 @@ def finish(state: State, kind: Kind, body: Json) -> None:
         state.store.remove(kind.storage, entry)
 
 
-def _check_preconditions(kind: Kind, metadata: Json, options: DeleteOptions) -> None:
+def check_preconditions(kind: Kind, metadata: Json, options: DeleteOptions) -> None:
+    """409 where the object is another than the one that was meant."""
     for what, wanted, found in (
         ("UID", options.uid, metadata.get("uid")),
         ("ResourceVersion", options.resource_version, metadata.get("resourceVersion")),

@@ -7,7 +7,7 @@ import asyncio
 import base64
 import binascii
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,7 +17,7 @@ from dtj_operator.local.failures import ApiFailure, bad_request, expired, not_fo
 from dtj_operator.local.kinds import Kind
 from dtj_operator.local.selectors import Selector
 from dtj_operator.local.state import Request, State
-from dtj_operator.local.store import Change, Entry, Expired, Watch
+from dtj_operator.local.store import Change, ChangeType, Entry, Expired, Watch
 from dtj_operator.local.verbs.options import ListOptions, list_options
 
 Json = dict[str, Any]
@@ -39,7 +39,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 class WatchEvent(msgspec.Struct, frozen=True):
     """`revision` stands alone in a bookmark; `status` is the refusal that ends a stream."""
 
-    type: str
+    type: ChangeType | Literal["BOOKMARK", "ERROR"]
     entry: Entry | None = None
     revision: int = 0
     status: Json | None = None

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from dtj_operator.local import selectors
+from dtj_operator.local import budgets
 from dtj_operator.local.conversion import served_body
 from dtj_operator.local.failures import ApiFailure, bad_request, conflict, not_found
 from dtj_operator.local.state import Reply, Request, State
@@ -13,8 +13,6 @@ from dtj_operator.local.verbs import deleting
 from dtj_operator.local.verbs.options import delete_options, write_options
 
 Json = dict[str, Any]
-
-_BUDGETS = "poddisruptionbudgets.policy"
 
 
 def bind(state: State, request: Request) -> Reply:
@@ -49,16 +47,17 @@ def evict(state: State, request: Request) -> Reply:
     entry = _pod(state, request)
     options = delete_options(msgspec.structs.replace(request, body=(request.body or {}).get("deleteOptions") or {}))
     body = entry.decode()
+    deleting.check_preconditions(request.kind, body["metadata"], options)
     ended = (body.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     if not ended and not body["metadata"].get("deletionTimestamp"):
-        _spend_budgets(state, entry, dry_run=options.dry_run)
+        _check_budgets(state, entry)
         if not options.dry_run:
             condition = _condition(state, "DisruptionTarget", "True")
             condition |= {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
             status = body.setdefault("status", {})
             status["conditions"] = with_condition(status.get("conditions") or [], condition)
             entry = state.write(request.kind, body)
-    deleting.delete_entry(state, request.kind, entry, options)
+    deleting.delete_entry(state, request.kind, entry, msgspec.structs.replace(options, resource_version=None))
     return _success(201)
 
 
@@ -115,55 +114,14 @@ def _pod(state: State, request: Request) -> Entry:
     return entry
 
 
-def _spend_budgets(state: State, pod: Entry, *, dry_run: bool) -> None:
-    kind = state.kinds.of_storage(_BUDGETS)
-    for entry in list(state.store.entries(_BUDGETS, pod.namespace)):
+def _check_budgets(state: State, pod: Entry) -> None:
+    """The pod counts as unhealthy from its deletion on, so that evictions at once don't share one allowance."""
+    for entry in state.store.entries(budgets.STORAGE, pod.namespace):
         body = entry.decode()
-        if not _covers(body["spec"], pod):
-            continue
-        status = budget_status(state, body)
-        if status["disruptionsAllowed"] < 1:
-            raise _too_many_requests(entry.name, status)
-        if not dry_run:
-            # Counted before the delete, so that two evictions at once don't share one allowance.
-            status["disruptionsAllowed"] -= 1
-            status["disruptedPods"] = {pod.name: state.timestamp()}
-            state.write(kind, {**body, "status": status})
-
-
-def budget_status(state: State, budget: Json) -> Json:
-    """What a disruption controller would say now: how many healthy pods there are, and how many may go."""
-    namespace, spec = budget["metadata"]["namespace"], budget["spec"]
-    covered = [entry for entry in state.store.entries("pods", namespace) if _covers(spec, entry)]
-    pods = [entry.decode() for entry in covered]
-    healthy = sum(_is_healthy(pod) for pod in pods)
-    if "minAvailable" in spec:
-        desired = _share(spec["minAvailable"], len(pods))
-    else:
-        desired = max(0, len(pods) - _share(spec.get("maxUnavailable", 1), len(pods)))
-    return {
-        "currentHealthy": healthy,
-        "desiredHealthy": desired,
-        "disruptionsAllowed": max(0, healthy - desired),
-        "expectedPods": len(pods),
-        "observedGeneration": budget["metadata"].get("generation", 1),
-    }
-
-
-def _covers(spec: Json, pod: Entry) -> bool:
-    requirements = selectors.of_label_selector(spec.get("selector"))
-    return requirements is not None and all(one.holds(pod.labels) for one in requirements)
-
-
-def _is_healthy(pod: Json) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
-    return ready and not pod["metadata"].get("deletionTimestamp")
-
-
-def _share(bound: int | str, total: int) -> int:
-    """A number, or a percentage rounded up."""
-    return -(-int(bound.removesuffix("%")) * total // 100) if isinstance(bound, str) else bound
+        if budgets.covers(body["spec"], pod):
+            status = budgets.status_of(state, body)
+            if status["disruptionsAllowed"] < 1:
+                raise _too_many_requests(entry.name, status)
 
 
 def _too_many_requests(budget: str, status: Json) -> ApiFailure:

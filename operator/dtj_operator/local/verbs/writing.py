@@ -112,7 +112,7 @@ def _insert(state: State, request: Request, options: WriteOptions, given: Body, 
         metadata["name"] = _generated_name(state, metadata["generateName"])
     metadata["uid"] = state.uid()
     metadata["creationTimestamp"] = state.timestamp()
-    rules.default(body)
+    rules.default(body, None)
     rules.on_create(body)
     admit.check_namespace(state, kind, body)
     if kind.storage == "pods":
@@ -140,7 +140,7 @@ def _replace(
         else:
             metadata.pop(key, None)
     metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
-    rules.default(body)
+    rules.default(body, old)
     rules.on_update(body, old, request.subresource)
     _refuse(kind, rules, body, old, request.subresource)
     named = options.manager_named and not _is_controlled(old["metadata"])
