@@ -1,0 +1,114 @@
+"""Manifests as a person has them: files of several documents, or the standard input. Faults are told by document."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from dtj_operator.api import names
+from dtj_operator.api.faults import all_faults
+from dtj_operator.cli.outcome import BAD_MANIFEST, Ended
+
+Json = dict[str, Any]
+
+STANDARD_INPUT = "-"
+
+
+class Document(msgspec.Struct, frozen=True):
+    """One object of a file. `place` is where it stands: `job.yaml`, or `job.yaml, document 2` where there are more."""
+
+    body: Json
+    place: str
+    folder: Path
+
+    @property
+    def is_job(self) -> bool:
+        return self.body.get("kind") == names.KIND and str(self.body.get("apiVersion")).startswith(f"{names.GROUP}/")
+
+    @property
+    def namespace(self) -> str:
+        return str(_metadata(self.body).get("namespace") or "default")
+
+    @property
+    def name(self) -> str:
+        return str(_metadata(self.body).get("name") or "")
+
+
+def read(files: Sequence[str]) -> list[Document]:
+    """All objects of these files, `-` being the standard input. Ended with BAD_MANIFEST where a file can't be read."""
+    return [document for file in files for document in _documents(file)]
+
+
+def the_job(documents: Sequence[Document], files: Sequence[str]) -> Document:
+    """The one job among the objects."""
+    jobs = [document for document in documents if document.is_job]
+    if len(jobs) == 1:
+        return jobs[0]
+    told = ", ".join(files)
+    if jobs:
+        listed = ", ".join(f"{job.name} ({job.place})" for job in jobs)
+        raise Ended(BAD_MANIFEST, [f"{told}: one {names.KIND} at a time, not {len(jobs)}: {listed}"])
+    kinds = ", ".join(sorted({str(document.body.get("kind")) for document in documents})) or "nothing"
+    raise Ended(
+        BAD_MANIFEST, [f"{told}: there is no {names.KIND} (apiVersion {names.API_VERSION}) in it, only {kinds}"]
+    )
+
+
+def faults(document: Document) -> list[str]:
+    """Every fault of a job, each one with file and field path."""
+    return [f"{document.place}: {fault}" for fault in all_faults(document.body)]
+
+
+def with_annotation(document: Document, name: str, value: str) -> Document:
+    metadata = _metadata(document.body)
+    changed = {**metadata, "annotations": {**(metadata.get("annotations") or {}), name: value}}
+    return msgspec.structs.replace(document, body={**document.body, "metadata": changed})
+
+
+def _documents(file: str) -> Iterator[Document]:
+    shown = "standard input" if file == STANDARD_INPUT else file
+    folder = Path.cwd() if file == STANDARD_INPUT else Path(file).absolute().parent
+    try:
+        text = sys.stdin.buffer.read() if file == STANDARD_INPUT else Path(file).read_bytes()
+        # Empty documents, as after a last `---`, are none.
+        found = [body for body in yaml.load_all(text, Loader=_Loader) if body is not None]
+        found = [msgspec.json.decode(msgspec.json.encode(body)) for body in found]
+    except OSError as problem:
+        raise Ended(BAD_MANIFEST, [f"{shown}: {problem.strerror}"]) from None
+    except (yaml.YAMLError, UnicodeError) as problem:
+        raise Ended(BAD_MANIFEST, [f"{shown}: no YAML: {' '.join(str(problem).split())}"]) from None
+    except RecursionError:
+        raise Ended(BAD_MANIFEST, [f"{shown}: it is nested too deep, or contains itself"]) from None
+    except (TypeError, ValueError) as problem:
+        raise Ended(BAD_MANIFEST, [f"{shown}: it holds what JSON can't: {problem}"]) from None
+    objects = [item for body in found for item in _items(body)]
+    for number, body in enumerate(objects, 1):
+        place = shown if len(objects) == 1 else f"{shown}, document {number}"
+        if not isinstance(body, dict):
+            raise Ended(BAD_MANIFEST, [f"{place}: a manifest is an object with apiVersion, kind and metadata"])
+        yield Document(body, place, folder)
+
+
+def _items(body: Any) -> list[Any]:
+    """The objects of a `List`, as `kubectl get -o yaml` prints them; else the one."""
+    if isinstance(body, dict) and body.get("kind") == "List" and isinstance(body.get("items"), list):
+        return list(body["items"])
+    return [body]
+
+
+def _metadata(body: Json) -> Json:
+    metadata = body.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as kubectl reads it: what looks like a date is a text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}

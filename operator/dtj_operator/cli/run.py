@@ -1,0 +1,218 @@
+"""`dtj run`: one manifest on this machine, from an empty embedded cluster to the job's end. Nothing is left behind."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import yaml
+
+from dtj_operator.api.fault import parse_fault
+from dtj_operator.api.names import ANNOTATION_FAULT
+from dtj_operator.api.observed import JobKey
+from dtj_operator.api.parse import parse_status
+from dtj_operator.api.status import JobStatus
+from dtj_operator.cli import create, manifest, story
+from dtj_operator.cli.follow import Follower
+from dtj_operator.cli.manifest import Document
+from dtj_operator.cli.outcome import (
+    BAD_MANIFEST,
+    FAILED,
+    INTERRUPTED,
+    NO_CLUSTER,
+    SUCCEEDED,
+    TERMINATED,
+    TIMED_OUT,
+    Ended,
+)
+from dtj_operator.cli.references import missing
+from dtj_operator.cli.show import Show
+from dtj_operator.local.cluster import Cluster, Options, cluster
+from dtj_operator.local.deployment import OperatorFailed
+from dtj_operator.local.process import NoIsolation
+from dtj_worker.contract import Task
+
+Json = dict[str, Any]
+Format = Literal["json", "yaml"]
+
+_CLEANUP_SECONDS = 10.0
+"""How long the operator may take to clean up after the job's end; nothing of it outlives the cluster anyway."""
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asks for."""
+
+    files: Sequence[str]
+    fail: str | None = None
+    output: Format | None = None
+    quiet: bool = False
+    timeout: float | None = None
+    nodes: int = 1
+    gpus: int = 0
+    mapped: dict[str, Path] = {}
+    python: Path = Path(sys.executable)
+    isolate: bool = False
+    keep: Path | None = None
+
+
+def run(wish: Wish) -> int:
+    """The exit code. Progress goes to the standard output, and to the standard error where that holds the object."""
+    documents, job = _checked(wish)
+    show = Show(sys.stderr if wish.output else sys.stdout, job.name, logs=not wish.quiet)
+    runner = _Run(wish, documents, job, show)
+    code = within_signals(runner.run)
+    if wish.output and runner.last is not None:
+        sys.stdout.write(
+            printed({"apiVersion": job.body["apiVersion"], "kind": job.body["kind"], **runner.last}, wish.output)
+        )
+    return code
+
+
+def within_signals(work: Callable[[], Awaitable[int]]) -> int:
+    """Run it; Ctrl-C and SIGTERM end it as an error would, so that it cleans up behind itself."""
+
+    async def main() -> int:
+        task = asyncio.current_task()
+        assert task is not None
+        caught: list[int] = []
+
+        def stop(number: int) -> None:
+            # A second one changes nothing: what is left to do is quick, and must be done.
+            if not caught:
+                caught.append(number)
+                task.cancel()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, stop, number)
+        try:
+            return await work()
+        except asyncio.CancelledError:
+            if not caught:
+                raise
+            return INTERRUPTED if caught[0] == signal.SIGINT else TERMINATED
+        except (OperatorFailed, NoIsolation, OSError) as problem:
+            raise Ended(NO_CLUSTER, [f"the embedded cluster can't run here: {problem}"]) from None
+
+    return asyncio.run(main())
+
+
+def printed(body: Json, output: Format) -> str:
+    if output == "json":
+        return msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n"
+    return yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _checked(wish: Wish) -> tuple[list[Document], Document]:
+    """The manifest's objects, the job among them; Ended with every fault that shows without a cluster."""
+    documents = manifest.read(wish.files)
+    job = manifest.the_job(documents, wish.files)
+    if wish.fail is not None:
+        try:
+            parse_fault(wish.fail)
+        except ValueError as problem:
+            raise Ended(BAD_MANIFEST, [f"--fail: {problem}"]) from None
+        failing = manifest.with_annotation(job, ANNOTATION_FAULT, wish.fail)
+        documents = [failing if document is job else document for document in documents]
+        job = failing
+    faults = manifest.faults(job)
+    if not faults:
+        faults = [f"{job.place}: {line}" for line in missing(job, documents)]
+    if faults:
+        raise Ended(BAD_MANIFEST, faults)
+    return documents, job
+
+
+class _Run:
+    """`last` is the job as it was last seen."""
+
+    def __init__(self, wish: Wish, documents: Sequence[Document], job: Document, show: Show) -> None:
+        self._wish = wish
+        self._documents = documents
+        self._job = job
+        self._show = show
+        self._key = JobKey(job.namespace, job.name)
+        self._story: list[str] = []
+        self._spoken: dict[str, list[str]] = {}
+        self.last: Json | None = None
+
+    async def run(self) -> int:
+        options = Options(
+            folder=self._job.folder,
+            python=self._wish.python,
+            nodes=self._wish.nodes,
+            gpus=self._wish.gpus,
+            mapped=self._wish.mapped,
+            isolate=self._wish.isolate,
+            state=self._wish.keep,
+        )
+        try:
+            with self._show:
+                async with asyncio.timeout(self._wish.timeout), cluster(options, self._show.say) as running:
+                    for line in running.lines:
+                        self._show.say(line, "dim")
+                    return await self._follow(running)
+        except TimeoutError:
+            self._show.say(f"{self._key}: not over after {self._wish.timeout:g} s (--timeout)")
+            self._tell_last()
+            return TIMED_OUT
+
+    async def _follow(self, running: Cluster) -> int:
+        for warning in create.create(running.api, self._documents):
+            self._show.say(f"warning: {warning}", "yellow")
+        follower = Follower(running, self._key, self._log)
+        before = JobStatus()
+        try:
+            async for body in follower.jobs():
+                if body is None:
+                    raise Ended(FAILED, [f"{self._key} was deleted"])
+                self.last = body
+                after = parse_status(body)
+                for line in story.milestones(before, after):
+                    self._story.append(line)
+                    self._show.say(line, "bold yellow")
+                self._show.status(after, follower.pods())
+                before = after
+                if refusal := story.refusal(after):
+                    raise Ended(BAD_MANIFEST, [f"{self._job.place}: {refusal}"])
+                if story.is_final(after):
+                    break
+            await follower.finish()
+            await self._cleaned_up(follower)
+        finally:
+            await follower.close()
+        return self._conclude(before)
+
+    async def _cleaned_up(self, follower: Follower) -> None:
+        """So that the object that is printed is the last one there will be."""
+        seconds = asyncio.get_running_loop().time() + _CLEANUP_SECONDS
+        while asyncio.get_running_loop().time() < seconds:
+            self.last = follower.job() or self.last
+            if parse_status(self.last).cleanup is None:
+                return
+            await asyncio.sleep(0.05)
+
+    def _conclude(self, status: JobStatus) -> int:
+        self._show.say("")
+        for line in self._story:
+            self._show.say(line)
+        chief = "chief-0" if "chief" in status.roles else str(Task("worker", 0))
+        if word := story.last_word(self._spoken.get(chief, [])):
+            self._show.say(f"{chief}: {word}")
+        is_good = status.phase == "Succeeded"
+        self._show.say(story.conclusion(status, self._show.seconds), "bold green" if is_good else "bold red")
+        if self._wish.keep is not None:
+            self._show.say(f"logs and checkpoints are kept in {self._wish.keep}")
+        return SUCCEEDED if is_good else FAILED
+
+    def _tell_last(self) -> None:
+        if self.last is not None:
+            status = parse_status(self.last)
+            self._show.say(f"it is {story.where(status)}" + (f": {status.reason}" if status.reason else ""))
+
+    def _log(self, task: str, line: str) -> None:
+        self._spoken.setdefault(task, []).append(line)
+        self._show.log(task, line)

@@ -1,0 +1,107 @@
+"""What there is to tell of a job: the sentences for a change of its status, and those at its end. Pure."""
+
+import re
+from collections.abc import Iterable
+
+from dtj_operator.api.status import FINAL, Attempt, JobStatus, LastFailure
+
+ENDED_WELL = ("Succeeded", "Suspended", "Requested")
+"""Outcomes of attempts that are no failures."""
+_NOISE = re.compile(
+    r"dtj-worker: |\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [EFIW] |[EFIW]\d{4} \d\d:\d\d:\d\d|(WARNING|INFO):"
+)
+"""Lines in a trainer's log that its program did not print: the supervisor's, TensorFlow's."""
+
+
+def milestones(before: JobStatus, after: JobStatus) -> list[str]:
+    """What has happened between two statuses that belongs into the story: ends and beginnings of attempts, the end."""
+    known = {attempt.attempt: attempt for attempt in before.timeline}
+    told: list[str] = []
+    for attempt in after.timeline:
+        old = known.get(attempt.attempt)
+        if attempt.outcome is not None and (old is None or old.outcome is None) and attempt.outcome != "Succeeded":
+            told.append(ended(attempt, after.last_failure))
+        if attempt.first_step is not None and (old is None or old.first_step is None) and attempt.attempt > 0:
+            told.append(resumed(attempt))
+    return told
+
+
+def ended(attempt: Attempt, failure: LastFailure | None) -> str:
+    """`attempt 0 failed at step 60 by SIGKILL of worker 1 (Application)`."""
+    head = f"attempt {attempt.attempt}"
+    if attempt.outcome in ENDED_WELL:
+        return f"{head} ended: {attempt.outcome}"
+    if failure is None or failure.attempt != attempt.attempt:
+        return f"{head} failed: {attempt.outcome}"
+    return f"{head} failed{_cause(failure)} ({failure.failure_class}){_because(failure)}"
+
+
+def resumed(attempt: Attempt) -> str:
+    """`attempt 1 resumed at epoch 5 (step 50)`."""
+    if not attempt.resumed_from_step:
+        return f"attempt {attempt.attempt} began at the first step: there was no checkpoint yet"
+    epoch = "" if attempt.resumed_from_epoch is None else f" at epoch {attempt.resumed_from_epoch}"
+    return f"attempt {attempt.attempt} resumed{epoch} (step {attempt.resumed_from_step})"
+
+
+def conclusion(status: JobStatus, seconds: float) -> str:
+    """`Succeeded in 34 s, 2 attempts, 1 restart (1 failure): worker-0 exited 0`."""
+    restarts = status.restarts
+    kinds = (("failure", restarts.failures), ("disruption", restarts.disruptions), ("stall", restarts.stalls))
+    of = ", ".join(_number(count, kind) for kind, count in kinds if count)
+    again = f", {_number(restarts.total, 'restart')} ({of})" if restarts.total else ""
+    reason = f": {status.reason}" if status.reason else ""
+    return f"{status.phase} after {seconds:.0f} s{again}{reason}"
+
+
+def where(status: JobStatus) -> str:
+    """`Running, step 56, epoch 5 of 10, loss 0.0179`: for a line that is repeated while it goes on."""
+    progress = status.progress
+    parts: list[str] = [status.phase]
+    if progress is not None and progress.step is not None:
+        parts.append(f"step {progress.step}")
+        if progress.epoch is not None:
+            # Counted from 0, told from 1; behind the last epoch there is none under way.
+            of = "" if progress.epochs is None else f" of {progress.epochs}"
+            parts.append(f"epoch {min(progress.epoch + 1, progress.epochs or progress.epoch + 1)}{of}")
+        if progress.loss is not None:
+            parts.append(f"loss {progress.loss:.4g}")
+        if progress.examples_per_second:
+            parts.append(f"{progress.examples_per_second:.0f} examples/s")
+    return ", ".join(parts)
+
+
+def refusal(status: JobStatus) -> str | None:
+    """Why the operator won't accept the job as it stands; None while it does, has not looked yet, or waits."""
+    found = next((c for c in status.conditions if c.type == "Accepted" and c.status == "False"), None)
+    # An earlier job's objects go by themselves.
+    return None if found is None or found.reason == "WaitingForPredecessor" else found.message or found.reason
+
+
+def is_final(status: JobStatus) -> bool:
+    return status.phase in FINAL
+
+
+def last_word(lines: Iterable[str]) -> str | None:
+    """The last line of a trainer's log that its program printed."""
+    spoken = [line for line in lines if line.strip() and not _NOISE.match(line)]
+    return spoken[-1].strip() if spoken else None
+
+
+def _cause(failure: LastFailure) -> str:
+    step = "" if failure.step is None else f" at step {failure.step}"
+    who = f"{failure.role} {failure.index}" if failure.role is not None else "an unknown task"
+    if failure.signal is not None:
+        return f"{step} by {failure.signal} of {who}"
+    if failure.exit_code is not None:
+        return f"{step} by exit code {failure.exit_code} of {who}"
+    return f"{step} because of {who}"
+
+
+def _because(failure: LastFailure) -> str:
+    lines = failure.message.splitlines()
+    return f": {lines[0]}" if lines else ""
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
