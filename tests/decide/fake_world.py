@@ -157,6 +157,8 @@ class World:
         return {pod.round for pod in gang}
 
     def _write(self, status: JobStatus) -> None:
+        if self.status.gang.admitted_at is not None and status.gang.admitted_at is None:
+            self.admission = None
         self.status = status
         self.history.append(status)
         self.refusals = []

@@ -85,7 +85,9 @@ def attempt(
     s = accepted(job, pods=tuple(pods))
     assert s.spec is not None
     tasks = topology(s).gang
-    rounds = {t.role: [RoundOf(f"0-{sum(o.role == t.role for o in tasks) - 1}", number)] for t in tasks if number}
+    rounds: dict[str, list[RoundOf]] = {
+        t.role: [RoundOf(f"0-{sum(o.role == t.role for o in tasks) - 1}", number)] for t in tasks if number
+    }
     known = [("Accepted", "True", "Accepted"), ("Supervised", "True", "AllRegistered")]
     known += [("Training", "True", "StepsMade")] if phase == "Running" else [("Training", "False", "Starting")]
     status = JobStatus(

@@ -1,5 +1,7 @@
 """Who ended an attempt, of what kind that was, and what follows at once: a row a story."""
 
+from datetime import timedelta
+
 import pytest
 from msgspec.structs import replace
 
@@ -10,6 +12,7 @@ from dtj_operator.decide.plan import plan
 from tests.decide.situations import (
     LONG_AGO,
     NOW,
+    accepted,
     after,
     ago,
     attempt,
@@ -20,12 +23,12 @@ from tests.decide.situations import (
     leaving,
     pod,
     running,
+    said,
     spec,
     told,
 )
 
 OTHER = running("worker-0")
-KEPT_AND_OTHER = ["Delete worker-0-0"]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +134,8 @@ KEPT_AND_OTHER = ["Delete worker-0-0"]
             [OTHER, told("worker-1", "Rendezvous", message="2 of 4 peers reached")],
             None,
             "Rendezvous",
-            "worker-1 did not find its peers: 2 of 4 peers reached: failure 1 of 10, attempt 1 now, all 2 pods replaced",
+            "worker-1 did not find its peers: 2 of 4 peers reached: "
+            "failure 1 of 10, attempt 1 now, all 2 pods replaced",
             id="a rendezvous hangs",
         ),
         pytest.param(
@@ -402,6 +406,31 @@ def test_a_kubelet_s_refusal_excludes_its_node() -> None:
     status = after(s, plan(s, NOW))
     assert status.recovery.excluded_nodes == ["n1"]
     assert status.restarts == Restarts(disruptions=1, total=1)
+
+
+def test_a_pod_that_does_not_go_ends_the_attempt_at_last() -> None:
+    s = attempt([OTHER, leaving(running("worker-1"), 150)])
+    assert plan(s, NOW).reason.startswith("worker-1 was deleted by someone: disruption 1")
+    assert after(s, plan(s, NOW - timedelta(seconds=1))).attempt == 0
+
+
+def test_an_attempt_may_fail_before_its_gang_is_whole() -> None:
+    s = accepted()
+    s = replace(s, status=after(s, plan(s, ago(60))))
+    s = replace(s, pods=(exited("worker-0", 64), pod("worker-1", "Unbound")))
+    made = plan(s, NOW)
+    status = after(s, made)
+    assert made.reason == "worker-0 exited 64: failure 1 of 10, attempt 1 now, all 2 pods replaced"
+    assert [(a.attempt, a.start, a.end, a.outcome) for a in status.timeline] == [(0, ago(60), NOW, "Application")]
+    assert kinds(made) == ["Delete worker-1-0"]
+
+
+def test_a_stall_that_was_told_ends_with_its_attempt() -> None:
+    s = attempt([OTHER, running("worker-1")], training=heard(5, seconds_since_step=400))
+    s = replace(s, status=after(s, plan(s, NOW)))
+    assert said(s.status, "Stalled") == "True NoStep"
+    ended = replace(s, pods=(OTHER, told("worker-1", "Stall", step=5, message="no step for 1800 s")))
+    assert said(after(ended, plan(ended, NOW)), "Stalled") == "False Ended"
 
 
 def test_ps_and_chief_and_workers_start_again_together() -> None:

@@ -143,8 +143,7 @@ class JobMachine(RuleBasedStateMachine):
             or status.chief_finished_at is not None
             or (status.recovery.not_before is not None and status.recovery.not_before > self.world.now)
             or any(pod.deleting_since is not None and not pod.is_over for pod in self.world.seen.values())
-            or status.clock.since is not None
-            and self.world.spec.active_deadline_seconds is not None
+            or (status.clock.since is not None and self.world.spec.active_deadline_seconds is not None)
         )
         if waits and status.phase not in FINAL:
             assert again.wake_at is not None, status

@@ -178,69 +178,59 @@ NODES = tuple(NodeView(f"n{i}") for i in range(3))
 
 
 @pytest.mark.parametrize(
-    ("state", "end", "nodes", "phase", "count", "excluded"),
+    ("state", "end", "nodes", "then"),
     [
-        pytest.param(SAME, KILLED, None, "Failed", 3, ["n1"], id="three times the same: it is the program"),
+        pytest.param(SAME, KILLED, None, ("Failed", 3, ["n1"]), id="three times the same: it is the program"),
         pytest.param(
             replace(SAME, signature_count=1, node_failures={}),
             KILLED,
             None,
-            "Restarting",
-            2,
-            ["n1"],
+            ("Restarting", 2, ["n1"]),
             id="before the last try its node is left",
         ),
-        pytest.param(replace(SAME, signature_step=411), KILLED, None, "Restarting", 1, ["n1"], id="at another step"),
+        pytest.param(replace(SAME, signature_step=411), KILLED, None, ("Restarting", 1, ["n1"]), id="at another step"),
         pytest.param(
-            replace(SAME, signature="Application/1/"), KILLED, None, "Restarting", 1, ["n1"], id="another failure"
+            replace(SAME, signature="Application/1/"), KILLED, None, ("Restarting", 1, ["n1"]), id="another failure"
         ),
-        pytest.param(SAME, exited("worker-1", 1), None, "Restarting", 0, ["n1"], id="at no known step"),
+        pytest.param(SAME, exited("worker-1", 1), None, ("Restarting", 0, ["n1"]), id="at no known step"),
         pytest.param(
             replace(SAME, signature_step=90),
             told("worker-1", "Program", signal="SIGKILL", step=90),
             None,
-            "Restarting",
-            0,
-            ["n1"],
+            ("Restarting", 0, ["n1"]),
             id="not beyond the restored step",
         ),
-        pytest.param(SAME, KILLED, NODES, "Restarting", 3, ["n1"], id="not yet tried on another node that is there"),
+        pytest.param(SAME, KILLED, NODES, ("Restarting", 3, ["n1"]), id="not yet tried on another node that is there"),
         pytest.param(
             replace(SAME, signature_count=3, excluded_nodes=["n1"]),
             KILLED,
             NODES,
-            "Failed",
-            4,
-            ["n1"],
+            ("Failed", 4, ["n1"]),
             id="tried, and came back",
         ),
-        pytest.param(replace(SAME, signature_nodes=["n0"]), KILLED, NODES, "Failed", 3, ["n1"], id="seen on two nodes"),
-        pytest.param(SAME, KILLED, (CORDONED, NodeView("n1")), "Failed", 3, [], id="there is no other node"),
+        pytest.param(
+            replace(SAME, signature_nodes=["n0"]), KILLED, NODES, ("Failed", 3, ["n1"]), id="seen on two nodes"
+        ),
+        pytest.param(SAME, KILLED, (CORDONED, NodeView("n1")), ("Failed", 3, []), id="there is no other node"),
         pytest.param(
             SAME,
             KILLED,
             (CORDONED, NodeView("n1"), NodeView("n3", ready=False)),
-            "Failed",
-            3,
-            [],
+            ("Failed", 3, []),
             id="no other that takes pods",
         ),
         pytest.param(
-            replace(SAME, checkpoint_step_at_failure=50), KILLED, None, "Restarting", 1, ["n1"], id="progress since"
+            replace(SAME, checkpoint_step_at_failure=50), KILLED, None, ("Restarting", 1, ["n1"]), id="progress since"
         ),
     ],
 )
 def test_the_same_failure(
-    state: RecoveryState,
-    end: PodView,
-    nodes: tuple[NodeView, ...] | None,
-    phase: str,
-    count: int,
-    excluded: list[str],
+    state: RecoveryState, end: PodView, nodes: tuple[NodeView, ...] | None, then: tuple[str, int, list[str]]
 ) -> None:
+    phase, count, _ = then
     s = replace(with_past(end, {}, recovery=state), nodes=nodes)
     status = after(s, plan(s, NOW))
-    assert (status.phase, status.recovery.signature_count, status.recovery.excluded_nodes) == (phase, count, excluded)
+    assert (status.phase, status.recovery.signature_count, status.recovery.excluded_nodes) == then
     if phase == "Failed":
         assert said(status, "Failed") == "True SameFailure"
         assert status.reason == f"worker-1 killed by SIGKILL at step 412: {count} times the same: it is the program"

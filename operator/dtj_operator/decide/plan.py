@@ -61,8 +61,7 @@ def plan(s: Situation, now: Time) -> Plan:
     moves: list[str] = []
     found = _ask(s, now)
     while found.status is not None and found.status != s.status and len(moves) < MOST_MOVES:
-        # The status that is written answers a refusal: it leads to one move, not to one after the other.
-        moved = _noticed(replace(s, status=found.status, refusals=()), now)
+        moved = _noticed(_moved(s, found.status), now)
         emits += events(s.status, moved.status)
         moves.append(found.reason)
         s, found = moved, _ask(moved, now)
@@ -80,6 +79,16 @@ def _ask(s: Situation, now: Time) -> Plan:
         if found is not None:
             return found
     return Plan(None, reason="nothing to do")
+
+
+def _moved(s: Situation, status: JobStatus) -> Situation:
+    """The situation with the next status.
+
+    That status answers a refusal, which leads to one move and not to one after the other. And an admission holds for
+    one release: a gang that comes back queues anew.
+    """
+    gives_up = s.status.gang.admitted_at is not None and status.gang.admitted_at is None
+    return replace(s, status=status, refusals=(), admission=None if gives_up else s.admission)
 
 
 def _noticed(s: Situation, now: Time) -> Situation:

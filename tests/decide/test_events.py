@@ -1,0 +1,75 @@
+"""One Event for each transition of a life, none twice."""
+
+from dtj_operator.decide.actions import Emit, Plan
+from tests.decide.fake_world import World
+from tests.decide.situations import spec
+
+
+def told(plans: list[Plan]) -> list[tuple[str, str]]:
+    return [(e.type, e.reason) for made in plans for e in made.actions if isinstance(e, Emit)]
+
+
+def test_the_life_of_a_job_that_fails_once() -> None:
+    world = World(spec(gang={"scheduler": "BuiltIn"}))
+    assert told(world.settle()) == [("Normal", "Queued"), ("Normal", "Waiting")]
+    world.admit()
+    assert told(world.settle()) == []
+    world.schedule()
+    assert told(world.settle()) == [("Normal", "Starting")]
+    world.report(1)
+    assert told(world.settle()) == [("Normal", "Running")]
+    world.report(20, checkpoint=10)
+    assert told(world.settle()) == []
+    world.end("mnist-worker-1-0", 9)
+    assert told(world.settle()) == [("Warning", "Application")]
+    world.reap()
+    assert told(world.settle()) == [("Normal", "Queued"), ("Normal", "Waiting")]
+    world.admit()
+    world.settle()
+    world.schedule()
+    assert told(world.settle()) == [("Normal", "Starting")]
+    world.report(11)
+    assert told(world.settle()) == [("Normal", "Running")]
+    world.end("mnist-worker-1-1", 0)
+    world.end("mnist-worker-0-1", 0)
+    assert told(world.settle()) == [("Normal", "Succeeded")]
+    world.wait(3600)
+    assert told(world.settle()) == []
+
+
+def test_what_a_person_should_know_besides() -> None:
+    world = World(spec(supervisor="None", checkpoint=None, network={"policy": "None"}))
+    assert told(world.settle()) == [("Normal", "Queued"), ("Normal", "PolicyOff")]
+    world.schedule()
+    assert told(world.settle()) == [
+        ("Normal", "Starting"),
+        ("Normal", "NoSupervisor"),
+        ("Normal", "NoCheckpoint"),
+        ("Normal", "Running"),
+    ]
+    world.edit(suspend=True)
+    assert told(world.settle()) == [("Normal", "Restarting")]
+    world.reap()
+    assert told(world.settle()) == [("Normal", "Suspended")]
+    world.edit(suspend=False)
+    assert ("Normal", "Queued") in told(world.settle())
+
+
+def test_a_gang_that_misses_its_time_and_a_job_that_gives_up() -> None:
+    world = World(spec(recovery={"maxRestarts": 0}))
+    world.settle()
+    world.wait(300)
+    assert told(world.settle()) == [("Warning", "Missed")]
+    world.wait(20)
+    world.run()
+    world.end("mnist-worker-1-1", 1)
+    assert told(world.settle()) == [("Warning", "RestartsExhausted")]
+
+
+def test_an_evaluator_s_end_is_told() -> None:
+    world = World(spec(roles={"evaluator": {}}))
+    world.run()
+    world.schedule()
+    world.settle()
+    world.end("mnist-evaluator-0-0", 1)
+    assert told(world.settle()) == [("Warning", "Application")]

@@ -1,0 +1,404 @@
+"""From a new job to a gang that has its places: what the API server, the queue and the quota say, and what is told."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dtj_operator.api.observed import Admit, Facts, ForeignChild, PodView, ProbeResult, Situation, Wait
+from dtj_operator.api.status import GangStatus, JobStatus
+from dtj_operator.decide.plan import plan
+from dtj_operator.desired.probes import template_hash
+from tests.decide.situations import (
+    LONG_AGO,
+    NOW,
+    accepted,
+    after,
+    ago,
+    attempt,
+    exited,
+    kinds,
+    leaving,
+    new,
+    pod,
+    running,
+    said,
+    spec,
+)
+
+BUILT_IN = spec(gang={"scheduler": "BuiltIn"})
+SEES_NODES = Facts(started_at=LONG_AGO, has_node_rights=True)
+
+
+def answered(code: int, message: str, seconds: float = 1, **fields: Any) -> Situation:
+    """A new job of whose worker the API server said this, so many seconds ago."""
+    s = accepted(**fields)
+    assert s.spec is not None
+    answer = ProbeResult(code, message, heard_at=ago(seconds))
+    return replace(s, probes=dict(s.probes) | {template_hash(s.spec, "worker"): answer})
+
+
+def queued(job_fields: Situation, **gang: Any) -> Situation:
+    """The job, accepted and queued a minute ago."""
+    status = after(job_fields, plan(job_fields, ago(60)))
+    status = replace(status, gang=replace(status.gang, **{"admitted_at": None} | gang))
+    return replace(job_fields, status=status)
+
+
+@pytest.mark.parametrize(
+    ("s", "phase", "accepted_says", "reason", "actions"),
+    [
+        pytest.param(
+            new(), "Pending", None, "asks the API server whether it takes the pods", ["Probe worker"], id="new"
+        ),
+        pytest.param(
+            new(faults=("spec.roles.worker: bad", "spec.template: worse")),
+            "Pending",
+            "False Invalid",
+            "spec.roles.worker: bad; spec.template: worse",
+            [],
+            id="all faults in one message",
+        ),
+        pytest.param(new(spec=None), "Pending", "False Invalid", "spec: it can't be read", [], id="no spec at all"),
+        pytest.param(
+            answered(422, 'unknown field "spec.contaners"'),
+            "Pending",
+            "False TemplateRefused",
+            'spec.roles.worker.template: unknown field "spec.contaners"',
+            [],
+            id="a typo in a template",
+        ),
+        pytest.param(
+            answered(403, "pods is forbidden: no service account", seconds=301),
+            "Pending",
+            "False TemplateRefused",
+            "spec.roles.worker.template: pods is forbidden: no service account",
+            ["Probe worker"],
+            id="an old refusal is asked for again",
+        ),
+        pytest.param(
+            accepted(foreign_names=(ForeignChild("Service", "mnist-peers", terminating=True),)),
+            "Pending",
+            "False WaitingForPredecessor",
+            "waits for Service mnist-peers of an earlier job to be gone",
+            [],
+            id="a predecessor is being deleted",
+        ),
+        pytest.param(
+            accepted(foreign_names=(ForeignChild("Service", "mnist-peers", terminating=False),)),
+            "Pending",
+            "False WaitingForPredecessor",
+            "Service mnist-peers belongs to no job that lives; it is waited for, remove it if it stays",
+            [],
+            id="a predecessor's owner is gone",
+        ),
+        pytest.param(
+            accepted(
+                foreign_names=(ForeignChild("Service", "mnist-peers", terminating=False, owner="Deployment web"),)
+            ),
+            "Pending",
+            "False NameTaken",
+            "Service mnist-peers belongs to Deployment web: rename this job, or remove what has the name",
+            [],
+            id="somebody else's name",
+        ),
+        pytest.param(
+            accepted(),
+            "Queued",
+            "True Accepted",
+            "accepted as MultiWorkerMirrored: 2 workers train one model together; gang scheduler None: "
+            "spec.gang.scheduler names it; released by None",
+            ["Create worker-0-0", "Create worker-1-0"],
+            id="all is well",
+        ),
+        pytest.param(
+            accepted(BUILT_IN, facts=SEES_NODES),
+            "Queued",
+            "True Accepted",
+            "accepted as MultiWorkerMirrored: 2 workers train one model together; gang scheduler BuiltIn: "
+            "spec.gang.scheduler names it; waiting for its turn",
+            [],
+            id="a gang waits and holds nothing",
+        ),
+        pytest.param(
+            accepted(spec(gang={"scheduler": "Volcano"})),
+            "Queued",
+            "True Accepted",
+            "accepted as MultiWorkerMirrored: 2 workers train one model together; gang scheduler Volcano: "
+            "spec.gang.scheduler names it; this version has no backend for Volcano yet; set spec.gang.scheduler to "
+            "BuiltIn or None",
+            [],
+            id="a scheduler that is not there",
+        ),
+        pytest.param(
+            accepted(children=frozenset()),
+            "Queued",
+            "True Accepted",
+            "accepted as MultiWorkerMirrored: 2 workers train one model together; gang scheduler None: "
+            "spec.gang.scheduler names it",
+            ["Create peers", "Create token-11111111", "Create peers"],
+            id="the job's objects before its pods",
+        ),
+    ],
+)
+def test_a_new_job(s: Situation, phase: str, accepted_says: str | None, reason: str, actions: list[str]) -> None:
+    made = plan(s, NOW)
+    status = after(s, made)
+    assert (status.phase, said(status, "Accepted"), made.reason) == (phase, accepted_says, reason)
+    assert kinds(made) == actions
+    assert plan(replace(s, status=status), NOW).status is None
+
+
+def test_an_edit_heals_a_job() -> None:
+    wrong = new(faults=("spec.roles.worker: bad",))
+    status = after(wrong, plan(wrong, NOW))
+    healed = replace(accepted(), status=status, generation=2)
+    status = after(healed, plan(healed, NOW))
+    assert (status.phase, said(status, "Accepted"), status.observed_generation) == ("Queued", "True Accepted", 2)
+
+
+def test_a_predecessor_is_looked_for_every_5_seconds() -> None:
+    s = accepted(foreign_names=(ForeignChild("Service", "mnist-peers", terminating=True),))
+    made = plan(s, NOW)
+    assert made.wake_at == NOW + timedelta(seconds=5)
+
+
+def test_every_role_is_asked_for() -> None:
+    s = new(spec(roles={"chief": {}, "ps": {"replicas": 3}, "evaluator": {}}))
+    assert kinds(plan(s, NOW)) == ["Probe chief", "Probe worker", "Probe ps", "Probe evaluator"]
+
+
+def test_an_answer_holds_as_long_as_the_pods_stay_the_same() -> None:
+    s = accepted(spec(recovery={"maxRestarts": 3}))
+    assert s.spec is not None
+    edited = replace(s, spec=replace(s.spec, ttl_seconds_after_finished=5))
+    assert "Probe worker" not in kinds(plan(edited, NOW))
+    other = replace(s, spec=spec(keras="Keras3"))
+    assert kinds(plan(other, NOW)) == ["Probe worker"]
+
+
+FULL = 'pods "mnist-probe" is forbidden: exceeded quota: gpus, requested: 2, used: 7, limited: 8'
+
+
+def test_a_full_quota_queues_and_is_asked_again_later_and_later() -> None:
+    s = answered(403, FULL)
+    status = after(s, plan(s, NOW))
+    assert (status.phase, said(status, "GangScheduled")) == ("Queued", "False QuotaExceeded")
+    assert (status.reason, status.gang.refused, status.gang.not_before) == (FULL, 1, plan(s, NOW).wake_at)
+    due = status.gang.not_before
+    assert due is not None
+    assert timedelta(seconds=10) <= due - NOW <= timedelta(seconds=11)
+    s = replace(s, status=status)
+    assert plan(s, NOW).status is None
+    assert kinds(plan(s, NOW)) == []
+    assert kinds(plan(s, due)) == ["Probe worker"]
+    assert s.spec is not None
+    again = replace(s, probes={template_hash(s.spec, "worker"): ProbeResult(403, FULL, heard_at=due)})
+    status = after(again, plan(again, due))
+    assert status.gang.refused == 2
+    assert status.gang.not_before is not None
+    assert timedelta(seconds=20) <= status.gang.not_before - due <= timedelta(seconds=22)
+    free = replace(again, probes={template_hash(s.spec, "worker"): ProbeResult(201, heard_at=due)})
+    assert kinds(plan(free, due)) == ["Create worker-0-0", "Create worker-1-0"]
+
+
+def test_a_refused_object_is_told_and_tried_again() -> None:
+    s = queued(accepted(BUILT_IN, facts=SEES_NODES))
+    s = replace(s, children=frozenset(), refusals=('services is forbidden: User "dtj" cannot create',))
+    status = after(s, plan(s, NOW))
+    assert (said(status, "GangScheduled"), status.reason) == ("False Forbidden", s.refusals[0])
+    s = replace(s, status=status, refusals=())
+    assert kinds(plan(s, NOW)) == []
+    assert "Create peers" in kinds(plan(s, NOW + timedelta(seconds=11)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({}, "True PolicyApplied"),
+        ({"network": {"policy": "None"}}, "False PolicyOff"),
+        ({"template": {"spec": {"hostNetwork": True}}}, "False HostNetwork"),
+    ],
+)
+def test_who_may_reach_the_pods_is_told(fields: dict[str, Any], says: str) -> None:
+    s = accepted(spec(**fields))
+    assert said(after(s, plan(s, NOW)), "Isolated") == says
+
+
+def test_a_refusal_half_way_takes_the_gang_back() -> None:
+    s = queued(accepted(), admitted_at=ago(60))
+    half = replace(s, pods=(running("worker-0"),), refusals=(FULL,))
+    made = plan(half, NOW)
+    status = after(half, made)
+    assert (status.phase, said(status, "GangScheduled"), status.reason) == ("Queued", "False QuotaExceeded", FULL)
+    assert (status.gang.admitted_at, status.gang.refused, status.restarts.total, status.attempt) == (None, 1, 0, 0)
+    assert kinds(made) == ["Delete worker-0-0"]
+    later = replace(half, status=status, pods=(leaving(running("worker-0")),), refusals=())
+    assert plan(later, NOW + timedelta(seconds=60)).reason == "waits for 1 pod to end: mnist-worker-0-0"
+    gone = replace(later, pods=())
+    assert kinds(plan(gone, NOW + timedelta(seconds=60))) == ["Create worker-0-1", "Create worker-1-1"]
+
+
+@pytest.mark.parametrize(
+    ("admission", "says", "waiting_for"),
+    [
+        (
+            Wait("waiting for 1 × nvidia.com/gpu: the freest node has 0 (n3)"),
+            "False Waiting",
+            "waiting for 1 × nvidia.com/gpu: the freest node has 0 (n3)",
+        ),
+        (Wait("can never fit", can_never_fit=True), "False CannotFit", "can never fit"),
+    ],
+)
+def test_what_a_gang_waits_for(admission: Wait, says: str, waiting_for: str) -> None:
+    s = queued(accepted(BUILT_IN, facts=SEES_NODES))
+    s = replace(s, admission=admission)
+    status = after(s, plan(s, NOW))
+    assert (said(status, "GangScheduled"), status.gang.waiting_for, status.reason) == (says, waiting_for, waiting_for)
+
+
+def test_the_built_in_gang_is_made_gated_and_let_go_when_it_is_whole() -> None:
+    s = queued(accepted(BUILT_IN, facts=SEES_NODES))
+    s = replace(s, admission=Admit(("n0", "n1")))
+    made = plan(s, NOW)
+    assert after(s, made).gang.admitted_at == NOW
+    assert kinds(made) == ["Create worker-0-0", "Create worker-1-0"]
+    s = replace(s, status=after(s, made))
+    gated = pod("worker-0", "Gated", gates=("dtj.dev/gang",)), pod("worker-1", "Gated", gates=("dtj.dev/gang", "x/y"))
+    half = replace(s, pods=gated[:1])
+    assert kinds(plan(half, NOW)) == ["Create worker-1-0"]
+    assert kinds(plan(replace(s, pods=gated), NOW)) == ["Ungate worker-0-0", "Ungate worker-1-0"]
+
+
+OTHER_PROCESS = replace(SEES_NODES, started_at=ago(1))
+
+
+@pytest.mark.parametrize(
+    ("pods", "changes", "reason"),
+    [
+        pytest.param([], {}, "none of its pods could be made, and its places are given away", id="places given away"),
+        pytest.param(
+            [running("worker-0")],
+            {"facts": OTHER_PROCESS},
+            "the operator was restarted between the release and the last pod",
+            id="killed half-way",
+        ),
+        pytest.param(
+            [running("worker-0")],
+            {"gone": frozenset({"mnist-worker-1-0"})},
+            "mnist-worker-1-0 was deleted before the gang was formed",
+            id="somebody deletes a pod",
+        ),
+        pytest.param(
+            [running("worker-0"), leaving(running("worker-1"))],
+            {},
+            "mnist-worker-1-0 was deleted before the gang was formed",
+            id="somebody is deleting a pod",
+        ),
+        pytest.param(
+            [running("worker-0")],
+            {"spec": spec(workers=3, gang={"scheduler": "BuiltIn"})},
+            "the manifest was edited before the gang was formed",
+            id="an edit",
+        ),
+        pytest.param(
+            [running("worker-0")], {"faults": ("spec: bad",)}, "the manifest has faults: spec: bad", id="a bad edit"
+        ),
+        pytest.param(
+            [running("worker-0")],
+            {"foreign_names": (ForeignChild("Pod", "mnist-worker-1-0", terminating=True),)},
+            "Pod mnist-worker-1-0 is not this job's",
+            id="a predecessor's pod",
+        ),
+    ],
+)
+def test_what_takes_a_released_gang_back(pods: list[PodView], changes: dict[str, Any], reason: str) -> None:
+    s = queued(accepted(BUILT_IN, facts=SEES_NODES), admitted_at=ago(30))
+    s = replace(s, status=replace(s.status, frozen=after(*_admitted()).frozen), pods=tuple(pods))
+    s = replace(s, **changes)
+    made = plan(s, NOW)
+    status = after(s, made)
+    assert made.reason.startswith(f"taken back: {reason}")
+    assert (status.gang.admitted_at, status.gang.missed, status.attempt, status.restarts.total) == (None, 0, 0, 0)
+    assert status.rounds["worker"][0].round == 1
+    assert [word for word in kinds(made) if word.startswith("Create")] == []
+
+
+def _admitted() -> tuple[Situation, Any]:
+    s = accepted(BUILT_IN, facts=SEES_NODES, admission=Admit(("n0",)))
+    return s, plan(s, NOW)
+
+
+def test_a_gang_that_is_bound_begins_its_attempt() -> None:
+    s = queued(accepted(), admitted_at=ago(30), queued_at=ago(60))
+    s = replace(s, pods=(pod("worker-0", "Bound"), pod("worker-1", "Bound")))
+    made = plan(s, NOW)
+    status = after(s, made)
+    assert (status.phase, said(status, "GangScheduled"), made.reason) == (
+        "Starting",
+        "True Bound",
+        "all 2 pods have a node",
+    )
+    assert (status.start_time, status.gang.formed, status.gang.wait_seconds) == (NOW, 0, 60)
+    assert (status.timeline[0].attempt, status.timeline[0].start) == (0, NOW)
+    assert made.wake_at == NOW + timedelta(seconds=900)
+
+
+@pytest.mark.parametrize(
+    ("facts", "gang", "seconds"),
+    [
+        pytest.param(Facts(), {}, 300, id="as the default says"),
+        pytest.param(Facts(), {"timeoutSeconds": 30}, 30, id="as the job says"),
+        pytest.param(Facts(has_autoscaler=True), {}, 1200, id="with an autoscaler that has to make nodes"),
+        pytest.param(Facts(has_autoscaler=True), {"whenFull": "Wait"}, 300, id="that is not asked"),
+        pytest.param(Facts(), {"whenFull": "Release", "scaleUpSeconds": 77}, 77, id="released on purpose"),
+    ],
+)
+def test_a_gang_that_is_not_bound_in_time_is_taken_back(facts: Facts, gang: dict[str, Any], seconds: int) -> None:
+    s = queued(accepted(spec(gang={"scheduler": "None"} | gang), facts=facts), admitted_at=ago(seconds - 1))
+    unbound = pod("worker-1", "Unbound", waiting_reason="Unschedulable", waiting_message="0/3 nodes: Insufficient cpu")
+    s = replace(s, pods=(running("worker-0"), unbound))
+    waits = plan(s, NOW)
+    assert (after(s, waits).gang.admitted_at, waits.wake_at) == (ago(seconds - 1), NOW + timedelta(seconds=1))
+    assert after(s, waits).gang.waiting_for == "1 of 2 pods have a node; worker-1: 0/3 nodes: Insufficient cpu"
+    late = NOW + timedelta(seconds=1)
+    made = plan(s, late)
+    status = after(s, made)
+    assert made.reason == (
+        f"1 of 2 pods got no node in {seconds} s: worker-1 Unschedulable: 0/3 nodes: Insufficient cpu; "
+        "all are taken back"
+    )
+    assert (status.phase, status.gang.missed, status.restarts.total) == ("Queued", 1, 0)
+    assert said(status, "GangScheduled") == "False Missed"
+    assert status.gang.not_before is not None
+    assert timedelta(seconds=10) <= status.gang.not_before - late <= timedelta(seconds=11)
+    assert kinds(made) == ["Delete worker-0-0", "Delete worker-1-0"]
+
+
+def test_a_bad_edit_of_a_running_job_stops_nothing_and_no_attempt_starts_after_it() -> None:
+    s = attempt([running("worker-0"), running("worker-1")], faults=("spec.batch: bad",), generation=2)
+    status = after(s, plan(s, NOW))
+    assert (status.phase, said(status, "Accepted"), status.observed_generation) == ("Running", "False InvalidEdit", 2)
+    ended = replace(s, status=status, pods=(exited("worker-0", 1), exited("worker-1", 1)))
+    status = after(ended, plan(ended, NOW))
+    assert (status.phase, said(status, "Accepted"), status.attempt) == ("Pending", "False Invalid", 1)
+    healed = replace(ended, status=status, faults=(), generation=3)
+    made = plan(healed, NOW)
+    assert "Create worker-0-1" in kinds(made)
+    assert said(after(healed, made), "Accepted") == "True Accepted"
+
+
+def test_roles_may_grow_while_nothing_runs() -> None:
+    """A new worker's round must not look like one whose pod was lost."""
+    status = JobStatus(
+        phase="Pending", observed_generation=1, attempt=1, gang=GangStatus(formed=3), start_time=LONG_AGO
+    )
+    s = accepted(spec(workers=3), status=status)
+    assert kinds(plan(s, NOW)) == ["Create worker-0-4", "Create worker-1-4", "Create worker-2-4"]
+
+
+def test_what_is_not_ours_is_left_alone() -> None:
+    for s in (accepted(spec(managedBy="kueue.x-k8s.io/multikueue")), accepted(deleting=True)):
+        made = plan(s, NOW)
+        assert (made.status, made.actions, made.wake_at) == (None, (), None)
