@@ -68,10 +68,24 @@ class Embedded:
     async def runs(self, name: str) -> Json:
         return await self.until(name, lambda pod: pod["status"]["phase"] == "Running")
 
-    async def gone(self, name: str) -> None:
+    async def until_gone(self, storage: str, namespace: str, name: str) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            with self.objects.watch("pods") as watch:
-                while self.objects.find("pods", "default", name):
+            with self.objects.watch(storage) as watch:
+                while self.objects.find(storage, namespace, name):
+                    await watch.arrival()
+                    watch.take()
+
+    async def gone(self, name: str) -> None:
+        await self.until_gone("pods", "default", name)
+
+    async def until_event(self, name: str, reason: str) -> str:
+        """The first Event for this reason about an object: its message."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            with self.objects.watch("events") as watch:
+                while True:
+                    found = [message for why, message in self.events(name) if why == reason]
+                    if found:
+                        return found[0]
                     await watch.arrival()
                     watch.take()
 

@@ -1,5 +1,6 @@
 """Containers as processes: how they start, run, come again and end, and what their pod's status says of it."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,15 @@ async def test_a_deleted_pod_has_its_grace(nodes: Embedded) -> None:
     assert state(going)["terminated"]["exitCode"] == 7
     await nodes.gone("goes")
     assert ("Killing", "Stopping container main") in nodes.events("goes")
+
+
+async def test_kubectl_waits_for_a_pod_to_go(nodes: Embedded) -> None:
+    nodes.create(pod("goes", script=POLITE))
+    await nodes.says("goes", "ready")
+    followed = asyncio.create_task(nodes.log("goes", follow=True))
+    assert await nodes.kubectl("delete", "pod", "goes") == 'pod "goes" deleted from default namespace\n'
+    assert nodes.objects.find("pods", "default", "goes") is None
+    assert await followed == "ready\nasked\n"
 
 
 async def test_a_pod_that_does_not_go_is_killed_after_its_grace(nodes: Embedded) -> None:

@@ -56,6 +56,10 @@ def environment(pod: Json, container: Json, place: Place, objects: Objects) -> d
 def base(python: Path, hostname: str) -> dict[str, str]:
     """What an image would bring: a PATH on which this Python and its programs come first, and some of this machine."""
     kept = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
+    if any("_proxy" in name.lower() for name in kept):
+        # TensorFlow's gRPC takes HTTP_PROXY even to its peers on this machine, and hangs.
+        for name in ("NO_PROXY", "no_proxy"):
+            kept[name] = ",".join(filter(None, [kept.get(name), ADDRESS, "localhost"]))
     path = os.environ.get("PATH", os.defpath)
     return kept | {"PATH": f"{python.parent}{os.pathsep}{path}", "HOSTNAME": hostname}
 

@@ -47,6 +47,8 @@ class Addresses:
         self._places: dict[Host, _Place] = {}
         self._left: list[_Place] = []
         """Places that their host has left, since a pod that the API no longer knows still listens there."""
+        self._shared: dict[int, set[str]] = {}
+        """Pods that listen on a port which nobody finds by a name, so that it was left as it is."""
 
     def rewritten(self, text: str, namespace: str, user: str) -> str:
         """The text with every address of a pod as it is here. `namespace` and UID are those of the pod it is for."""
@@ -72,6 +74,10 @@ class Addresses:
             place.runs[first] = self._take(place, count)
         return f"{ADDRESS}:{place.runs[first] + port - first}"
 
+    def has(self, host: Host, port: int) -> bool:
+        """Whether the port is found by the host's name."""
+        return port in (self._service_ports(host) or ())
+
     def claim(self, host: Host, owner: str) -> None:
         """The pod with this UID is the one that listens there from now on."""
         place = self._places.get(host)
@@ -84,8 +90,16 @@ class Addresses:
             place.owner = owner
             place.users.add(owner)
 
+    def shares(self, port: int, user: str) -> bool:
+        """Note that this pod listens on a port as it is; whether another one that lives does so, too."""
+        users = self._shared.setdefault(port, set())
+        users.add(user)
+        return len(users) > 1
+
     def release(self, user: str) -> None:
         """Nothing of the pod with this UID runs any more."""
+        for users in self._shared.values():
+            users.discard(user)
         for place in [*self._places.values(), *self._left]:
             place.users.discard(user)
             if place.owner == user:

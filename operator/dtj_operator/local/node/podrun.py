@@ -14,6 +14,7 @@ from dtj_operator.local.events import Recorder
 from dtj_operator.local.failures import ApiFailure
 from dtj_operator.local.node import addresses, volumes
 from dtj_operator.local.node.container import Container, Machine, NoCommand, containers, home
+from dtj_operator.local.node.ports import NoPorts
 from dtj_operator.local.node.status import Terminated, Waiting, status
 from dtj_operator.local.node.volumes import NotMounted
 from dtj_operator.local.podenv import ConfigError, Place
@@ -133,20 +134,28 @@ class PodRun:
 
     def _settle_addresses(self) -> None:
         """Take the pod's ports, and write down where its supervisor will answer."""
-        host, uid = addresses.of_pod(self._pod), self._metadata["uid"]
-        if host is None:
+        host, uid, known = addresses.of_pod(self._pod), self._metadata["uid"], self._machine.addresses
+        if host is not None:
+            known.claim(host, uid)
+        for port in (port for spec in self._pod["spec"]["containers"] for port in spec.get("ports") or ()):
+            number = port["containerPort"]
+            if host is not None and known.has(host, number):
+                if port.get("name") == STATUS_PORT:
+                    self._annotate_status_address(host, number)
+            elif known.shares(number, uid):
+                self._machine.say(
+                    f"{self._metadata['name']}: port {number} is one that several pods listen on; here they share this "
+                    "machine's ports, so all but the first will find it taken"
+                )
+
+    def _annotate_status_address(self, host: addresses.Host, port: int) -> None:
+        try:
+            address = self._machine.addresses.address(host, port, self._metadata["uid"])
+            written = {"annotations": {names.ANNOTATION_STATUS_ADDRESS: address}}
+            self._machine.objects.patch("pods", self._metadata, {"metadata": written})
+        except (ApiFailure, NoPorts):
+            # The pod is gone; or its containers will say that there are no ports.
             return
-        self._machine.addresses.claim(host, uid)
-        ports = [port for spec in self._pod["spec"]["containers"] for port in spec.get("ports") or ()]
-        number = next((port["containerPort"] for port in ports if port.get("name") == STATUS_PORT), None)
-        address = number and self._machine.addresses.address(host, number, uid)
-        if address:
-            try:
-                written = {"annotations": {names.ANNOTATION_STATUS_ADDRESS: address}}
-                self._machine.objects.patch("pods", self._metadata, {"metadata": written})
-            except ApiFailure:
-                # The pod is gone; what is left of it will be stopped.
-                return
 
     async def _keep(self, container: Container, mounts: dict[str, str]) -> None:
         """Start it, and again as the restart policy says, until it is over."""
@@ -175,7 +184,7 @@ class PodRun:
         while True:
             try:
                 await container.start(mounts, self._place)
-            except (ConfigError, NoCommand) as why:
+            except (ConfigError, NoCommand, NoPorts) as why:
                 reason = "CreateContainerConfigError" if isinstance(why, ConfigError) else "CreateContainerError"
                 container.record.state = Waiting(reason, str(why))
                 self._post("Warning", "Failed", f"Error: {why}", container)
