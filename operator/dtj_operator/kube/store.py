@@ -183,6 +183,9 @@ class Store:
         del records[kind.kind, name]
         if kind == JOB:
             self._notes.pop(key, None)
+            # Garbage collection takes what it owned. Of secrets nothing else would ever tell that they are gone.
+            for child in [child for child, record in records.items() if record.owner_uid == uid and not record.view]:
+                del records[child]
         elif kind == POD and known.owner_uid == self.notes(key).uid:
             gone = self.notes(key).gone
             gone[name] = None
