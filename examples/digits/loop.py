@@ -53,8 +53,8 @@ folder.mkdir(parents=True, exist_ok=True)
 with dtj.loop(model, optimizer, train, epochs=20) as run, (folder / f"losses-{context.task}.txt").open("a") as losses:
     for batch in run:
         loss = step(batch)
-        run.end_step(loss)
-        print(run.step, float(loss).hex(), file=losses, flush=True)
+        print(run.step + 1, float(loss).hex(), file=losses, flush=True)
+        run.end_step(loss)  # Last, since it may save: a restart goes on behind it.
 
 if context.is_chief:
     digits = np.argmax(model(x_test, training=False), axis=1)

@@ -110,15 +110,12 @@ class Checkpoints:
         if is_chief:
             self._read(root, path)
         together.spread(self._strategy, is_chief, self._variables(root))
-        if self.is_past:
-            # The next restart needs these weights again, and this attempt's saves will sweep the older folders away.
-            self.save(self.position.values["total"], self.position.values["epoch"])
         return True
 
     def save(self, step: int, epoch: int) -> None:
         """Store position and variables. `step` counts through the whole job, `epoch` is where this call would go on."""
         reporter().phase("Saving")
-        self.position.values |= self._origin() | {"call": self.number, "total": step}
+        self.position.values |= self._origin() | {"call": self.number}
         root = self._root()
         variables = self._variables(root)
         plan, folder = self._context.spec.checkpoint, self._context.checkpoint_folder
@@ -153,10 +150,9 @@ class Checkpoints:
         self._kept.append(prefix)
         while len(self._kept) > plan.keep:
             _remove(Path(self._kept.pop(0)))
-        if not self.is_past:
-            reporter().saved(step, epoch)
-            if self._is_first:
-                folders.sweep(Path(folder))
+        reporter().saved(step, epoch)
+        if self._is_first:
+            folders.sweep(Path(folder))
 
     def _choose(self, restore: Restore) -> tuple[str, bytes]:
         """The path that this call reads, with its position; nothing if the call begins anew."""

@@ -32,7 +32,7 @@ class BackupAndRestore(Backup, keras.callbacks.BackupAndRestore):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         # The first epoch after a restore has `_done` steps behind it, which its batches know nothing of.
         step = self._done + batch + 1
-        self._batch_ended(batch - self._begun + 1, step, logs)
+        self._steps_ended(batch - self._first_step + 1, step, logs)
         if self._done and self._steps and step >= self._steps and not self.model.stop_training:
             self.model.stop_training = _Cut()
 

@@ -5,6 +5,7 @@ from typing import Any
 import tf_keras
 
 from dtj_worker.training.keras import Backup
+from dtj_worker.training.strategies import is_multi_worker
 
 
 class BackupAndRestore(Backup, tf_keras.callbacks.BackupAndRestore):
@@ -32,7 +33,7 @@ class BackupAndRestore(Backup, tf_keras.callbacks.BackupAndRestore):
         self.model._training_state = None
 
     def _loss(self, logged: Any) -> Any:
-        # tf_keras adds up the replicas' means (its progress bar shows the sum), unless told otherwise or on a TPU.
-        replicas = self.model.distribute_strategy.num_replicas_in_sync
-        is_sum = self.model.distribute_reduction_method in ("auto", "sum")
-        return logged / replicas if is_sum and replicas > 1 and logged is not None else logged
+        # Between hosts tf_keras adds up the replicas' means, as its progress bar shows, unless the program says otherwise.
+        strategy = self.model.distribute_strategy
+        is_sum = is_multi_worker(strategy) and self.model.distribute_reduction_method in ("auto", "sum")
+        return logged / strategy.num_replicas_in_sync if is_sum and logged is not None else logged

@@ -137,9 +137,7 @@ class Loop:
         if not isinstance(self._dataset, tf.data.Dataset):
             return self._consumed(total)
         # All epochs as one dataset: so a seeded shuffle gives epoch k the same order in every run.
-        length = _length(self._dataset)
-        repeated = self._dataset if length is None else self._dataset.repeat()
-        return self._distributed(repeated if total is None else repeated.take(total), self.step)
+        return self._distributed(self._dataset if total is None else self._dataset.repeat().take(total), self.step)
 
     def _epoch_by_epoch(self) -> Iterator[Any]:
         while self.epoch < self.epochs:
