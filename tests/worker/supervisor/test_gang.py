@@ -124,7 +124,7 @@ def test_sigterm_ends_the_gang_unsaved(gang: MakeGang) -> None:
 
     assert (first.end(), second.end()) == (75, 143)
     assert second.verdict.kind == "Stopped"
-    assert second.verdict.message == "asked to stop; not saved at all"
+    assert second.verdict.message == "asked to stop; unsaved"
     assert (first.verdict.kind, first.verdict.blames) == ("Peer", "worker-1")
 
 

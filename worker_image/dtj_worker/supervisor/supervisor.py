@@ -159,9 +159,8 @@ class Supervisor:
             self._end(Ending("Config", f"program {command} can't be started: {error.strerror}"))
 
     def _asked_to_stop(self) -> None:
-        saved = self._progress.checkpoint
-        since = f"since the checkpoint of step {saved[0]}" if saved else "at all"
-        self._end(Ending("Stopped", f"asked to stop; not saved {since}"))
+        saved = self._progress.checkpoint  # Only the chief's program tells of its saves.
+        self._end(Ending("Stopped", f"asked to stop; {f'last saved at step {saved[0]}' if saved else 'unsaved'}"))
 
     def _peer_died(self, death: Death) -> None:
         """The chief's: a peer says that its child has ended badly."""
