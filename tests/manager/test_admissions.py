@@ -40,7 +40,7 @@ class Cluster:
     def _want_fleet(self) -> None:
         self.wanted += 1
 
-    def node(self, name: str, gpus: int) -> None:
+    def node(self, name: str, gpus: int, ready: str = "True") -> None:
         self.version += 1
         metadata = {
             "name": name,
@@ -48,8 +48,7 @@ class Cluster:
             "resourceVersion": str(self.version),
             "labels": {"kubernetes.io/hostname": name},
         }
-        ready = {"type": "Ready", "status": "True"}
-        status = {"allocatable": {GPU: str(gpus), "pods": "110"}, "conditions": [ready]}
+        status = {"allocatable": {GPU: str(gpus), "pods": "110"}, "conditions": [{"type": "Ready", "status": ready}]}
         self.fleet.put(NODE, {"metadata": metadata, "status": status})
 
     def load(self, name: str, node: str) -> None:
@@ -81,7 +80,7 @@ class Cluster:
             "creationTimestamp": "2026-11-30T10:00:00Z",
         }
         spec = {"roles": {"worker": {"replicas": 2}}, "template": {"spec": {"containers": [container]}}}
-        self.store.put(JOB, {"metadata": metadata, "spec": spec, "status": {"phase": "Queued", **status}})
+        self.store.put(JOB, {"metadata": metadata, "spec": spec, "status": {"phase": "Queued"} | status})
         s = self._situation(key)
         assert s.spec is not None
         if probed:
@@ -182,6 +181,28 @@ def test_a_job_that_was_not_probed_or_is_bound_by_others_does_not_wait(cluster: 
     cluster.job("unprobed", probed=False)
     cluster.admissions.answer()
     assert cluster.admission("unprobed") is None
+
+
+@pytest.mark.looptime
+async def test_jobs_that_are_restarting_hear_of_nodes(cluster: Cluster) -> None:
+    task = asyncio.create_task(cluster.admissions.run())
+    cluster.job("one", phase="Restarting")
+    cluster.job("two", phase="Running")
+    assert cluster.wanted == 1
+    cluster.known()
+    await asyncio.sleep(1)
+    assert cluster.marked == ["one"]
+    cluster.load("a", "n1")
+    await asyncio.sleep(1)
+    assert cluster.marked == ["one"]
+    cluster.node("n2", 1, ready="False")
+    await asyncio.sleep(1)
+    assert cluster.marked == ["one", "one"]
+    cluster.job("one", phase="Starting")
+    cluster.node("n2", 1)
+    await asyncio.sleep(1)
+    assert cluster.marked == ["one", "one"]
+    task.cancel()
 
 
 @pytest.mark.looptime

@@ -168,6 +168,16 @@ async def test_without_its_crd_it_ends_and_says_what_to_do(start: Start, server:
     await bare.stop()
 
 
+async def test_a_taken_port_is_named(start: Start) -> None:
+    with socket.socket() as listener:
+        listener.bind(("0.0.0.0", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        operator = await start("--port", str(port))
+        await operator.says(f"port {port} can't be listened on")
+        assert await operator.ends() == 2
+
+
 async def test_in_named_namespaces_it_leaves_the_others_alone(start: Start, client: HttpClient, api: Api) -> None:
     for name in ("a", "b", "c"):
         api.request(Request(verb="create", kind=api.kind("v1", "namespaces"), body={"metadata": {"name": name}}))

@@ -11,16 +11,15 @@ from dtj_operator.local.api import Api
 from dtj_operator.local.apiserver import ApiServer
 from dtj_operator.manager.survey import KEY_BYTES, KEY_SECRET, BadConfiguration, survey
 from tests.kube.conftest import TOKEN, Script, says
-from tests.manager.test_admissions import START
 
 ASKED = Facts(namespace="default", has_autoscaler=True)
 
 
 async def test_all_processes_of_an_operator_share_one_key(client: HttpClient) -> None:
-    facts = await asyncio.gather(*(survey(client, ASKED, (None,), START) for _ in range(3)))
+    facts = await asyncio.gather(*(survey(client, ASKED, (None,)) for _ in range(3)))
     assert len({one.token_key for one in facts}) == 1
     assert len(facts[0].token_key) == KEY_BYTES
-    assert (facts[0].has_node_rights, facts[0].has_autoscaler, facts[0].started_at) == (True, True, START)
+    assert (facts[0].has_node_rights, facts[0].has_autoscaler) == (True, True)
 
 
 async def test_a_missing_crd_is_named() -> None:
@@ -28,7 +27,7 @@ async def test_a_missing_crd_is_named() -> None:
     await server.start()
     async with HttpClient(lambda: Credentials(server.url, {"Authorization": f"Bearer {TOKEN}"})) as client:
         with pytest.raises(BadConfiguration, match=r"knows no distributedtrainingjobs.dtj.dev; install the CRD"):
-            await survey(client, ASKED, (None,), START)
+            await survey(client, ASKED, (None,))
     await server.stop()
 
 
@@ -40,7 +39,7 @@ KEY = says(200, {"data": {"key": "a2V5"}})
 async def test_without_the_right_to_nodes_it_works_and_says_so(script: Script) -> None:
     script.answers = [LIST, FORBIDDEN, KEY]
     async with script.client() as client:
-        facts = await survey(client, ASKED, ("ml",), START)
+        facts = await survey(client, ASKED, ("ml",))
     assert (facts.has_node_rights, facts.token_key) == (False, b"key")
     assert script.requests[0][1] == JOB.path("ml")
 
@@ -60,12 +59,12 @@ async def test_what_is_missing_is_named(script: Script, answers: list[object], w
     script.answers = answers  # type: ignore[assignment]
     async with script.client() as client:
         with pytest.raises(BadConfiguration, match=words):
-            await survey(client, ASKED, ("ml",), START)
+            await survey(client, ASKED, ("ml",))
 
 
 async def test_an_api_server_that_is_away_is_no_fault_of_the_configuration(script: Script) -> None:
     script.answers = [says(500)]
     async with script.client() as client:
         with pytest.raises(ApiError):
-            await survey(client, ASKED, (None,), START)
+            await survey(client, ASKED, (None,))
     assert SECRET.path("default", KEY_SECRET) not in [path for _, path, _ in script.requests]

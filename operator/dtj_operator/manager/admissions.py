@@ -1,4 +1,4 @@
-"""When the built-in gang scheduler is asked, and about whom. Its answers come from `gang/builtin.py`."""
+"""Who needs to know of nodes: gangs that wait for an answer of `gang/builtin.py`, and jobs that are restarting."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ WORDS = timedelta(seconds=10)
 
 
 class Admissions:
-    """Keeps who waits and who was released, so that an answer takes no look at jobs that do neither."""
+    """Keeps who waits, who was released and who restarts, so that news of the fleet take no look at all other jobs."""
 
     def __init__(
         self,
@@ -43,9 +43,17 @@ class Admissions:
         self._waiting: dict[JobKey, WaitingGang] = {}
         self._released: dict[JobKey, ReleasedGang] = {}
         self._told: dict[JobKey, Time] = {}
+        self._restarting: set[JobKey] = set()
+        self._nodes: tuple[object, ...] = ()
 
     def consider(self, key: JobKey, s: Situation | None) -> None:
         """Take note of a job as it is now; None: it is gone."""
+        if s is not None and s.status.phase == "Restarting" and s.facts.has_node_rights:
+            # Pods of the old attempt may be on nodes that are gone, and a drain may go on: rules that read nodes.
+            self._restarting.add(key)
+            self._want_fleet()
+        else:
+            self._restarting.discard(key)
         waiting, released = _roles(s)
         if self._waiting.get(key) != waiting or self._released.get(key) != released:
             _keep(self._waiting, key, waiting)
@@ -68,6 +76,7 @@ class Admissions:
                 await asyncio.wait_for(self._fleet.changed.wait(), patience)
             await asyncio.sleep(TOGETHER_SECONDS)
             self._fleet.changed.clear()
+            self._tell_of_nodes()
             if self._waiting:
                 self._want_fleet()
                 self.answer()
@@ -90,6 +99,14 @@ class Admissions:
                 self._released[key] = ReleasedGang(key, gang.demands, admission.nodes)
             self._mark(key)
 
+    def _tell_of_nodes(self) -> None:
+        """Mark the jobs that are restarting when a node came, went, failed or was cordoned."""
+        nodes = tuple((n.name, n.ready, n.unschedulable, n.taints) for n in self._fleet.nodes() or ())
+        if nodes != self._nodes:
+            self._nodes = nodes
+            for key in self._restarting:
+                self._mark(key)
+
     def _is_fresh(self, key: JobKey) -> bool:
         told_at = self._told.get(key)
         return told_at is not None and self._clock() - told_at < WORDS
@@ -103,7 +120,9 @@ class Admissions:
 
 def _roles(s: Situation | None) -> tuple[WaitingGang | None, ReleasedGang | None]:
     """The job as a gang that waits, and as one that was released and isn't all bound."""
-    if s is None or s.spec is None or s.deleting or choose(s.spec, s.facts)[0].name != "BuiltIn":
+    if s is None or s.spec is None or s.deleting or not s.facts.has_node_rights:
+        return None, None
+    if choose(s.spec, s.facts)[0].name != "BuiltIn":
         return None, None
     t = topology(s)
     # Whoever was told to go and has not moved yet waits no more.

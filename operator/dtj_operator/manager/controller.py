@@ -16,7 +16,7 @@ from dtj_operator.decide.plan import plan
 from dtj_operator.kube.apply import Applier
 from dtj_operator.kube.client import ApiError, Client, Json, Kind
 from dtj_operator.kube.fleet import Fleet
-from dtj_operator.kube.lease import Leader
+from dtj_operator.kube.lease import Leader, LeaseLost
 from dtj_operator.kube.lookups import Lookups
 from dtj_operator.kube.reflector import Reflector
 from dtj_operator.kube.store import Store
@@ -93,8 +93,8 @@ class Controller:
         started = asyncio.get_running_loop().time()
         try:
             outcome = await self._reconcile(key)
-        except ApiError as error:
-            log.warning("the API server stood in the way: %s", error, extra={"job": key})
+        except (ApiError, LeaseLost) as error:
+            log.warning("tried again later: %s", error, extra={"job": key})
             raise
         except Exception:
             log.exception("no plan could be made or carried out", extra={"job": key})
@@ -123,8 +123,6 @@ class Controller:
         self._metrics.moved(s.status, after)
         self._metrics.seen(key, after)
         self._admissions.decided(key, s.status, after)
-        if after.phase == "Restarting" and s.facts.has_node_rights:
-            self.reflector.want_fleet()
         times = [max(decision.wake_at, now + SOON)] if decision.wake_at else []
         if outcome in ("Refused", "Unsettled"):
             times.append(now + self._patience(key))

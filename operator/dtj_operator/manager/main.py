@@ -9,11 +9,15 @@ import time
 from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import NoReturn
 
 import aiohttp
+import msgspec
+from aiohttp import web
 
 from dtj_operator.api.status import Time
+from dtj_operator.kube.client import ApiError
 from dtj_operator.kube.http import HttpClient
 from dtj_operator.kube.lease import Lease, LeaseLost, Sole
 from dtj_operator.kube.login import Login, NoLogin
@@ -77,8 +81,8 @@ async def _work(options: Options) -> None:
             aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
         )
         if options.port:
-            stack.push_async_callback((await health.serve(options.port)).cleanup)
-        facts = await survey(client, options.facts(), options.namespaces, _now())
+            stack.push_async_callback((await _serve(health, options.port)).cleanup)
+        facts = await survey(client, options.facts(), options.namespaces)
         lease = Lease(client, options.operator_namespace, LEASE_NAME, options.identity) if options.lease else None
         if lease:
             health.role = "standby"
@@ -86,14 +90,15 @@ async def _work(options: Options) -> None:
             stack.push_async_callback(lease.release)
         controller = Controller(
             client,
-            facts,
+            # Not before it leads: what it has not watched itself, it holds against nobody.
+            msgspec.structs.replace(facts, started_at=_now()),
             clock=_now,
             leader=lease or Sole(),
             lines=lines_over_http(session),
             metrics=metrics,
             namespaces=options.namespaces,
         )
-        await controller.start()
+        await _start(controller)
         health.role = "leader"
         log.info("the operator is ready: %d jobs", len(controller.store.keys()))
         loop_over_jobs = asyncio.create_task(controller.run())
@@ -105,6 +110,22 @@ async def _work(options: Options) -> None:
 
         watching = watch(controller, login, options.namespaces, on_end=stop_writing)
         await _race(loop_over_jobs, *([lease.keep()] if lease else []), watching)
+
+
+async def _serve(health: Health, port: int) -> web.AppRunner:
+    try:
+        return await health.serve(port)
+    except OSError as error:
+        raise BadConfiguration(f"port {port} can't be listened on: {error.strerror}; name another by --port") from error
+
+
+async def _start(controller: Controller) -> None:
+    try:
+        await controller.start()
+    except ApiError as error:
+        if error.code != HTTPStatus.FORBIDDEN:
+            raise
+        raise BadConfiguration(f"a right is missing that the chart's role grants: {error}") from error
 
 
 async def _race(*those: Awaitable[object]) -> None:

@@ -9,7 +9,6 @@ import msgspec
 
 from dtj_operator.api import names
 from dtj_operator.api.observed import Facts
-from dtj_operator.api.status import Time
 from dtj_operator.kube.client import JOB, NODE, POD, SECRET, ApiError, Client, Json, Kind
 
 KEY_SECRET = "dtj-operator-token-key"
@@ -21,7 +20,7 @@ class BadConfiguration(Exception):
     """The operator can't work here; the message says what is missing and what to do."""
 
 
-async def survey(client: Client, asked: Facts, namespaces: tuple[str | None, ...], now: Time) -> Facts:
+async def survey(client: Client, asked: Facts, namespaces: tuple[str | None, ...]) -> Facts:
     """What was asked for and what the API server says; BadConfiguration, or ApiError while there is no telling."""
     for namespace in namespaces:
         await _check_jobs(client, namespace)
@@ -29,7 +28,6 @@ async def survey(client: Client, asked: Facts, namespaces: tuple[str | None, ...
         asked,
         has_node_rights=await _may_list(client, NODE) and await _may_list(client, POD),
         token_key=await _token_key(client, asked.namespace),
-        started_at=now,
     )
 
 
