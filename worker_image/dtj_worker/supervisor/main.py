@@ -21,7 +21,6 @@ from dtj_worker.contract import (
 )
 from dtj_worker.supervisor import environment, program, reach, tfconfig, verdict
 from dtj_worker.supervisor.attempt import Job
-from dtj_worker.supervisor.install import install
 from dtj_worker.supervisor.log import say
 from dtj_worker.supervisor.supervisor import Supervisor
 from dtj_worker.supervisor.tfconfig import Cluster
@@ -40,6 +39,8 @@ def main() -> NoReturn:
         print(f"usage: {program.USAGE}")
         sys.exit(0)
     if words[:1] == [INSTALL_OPTION] and len(words) == 2:
+        from dtj_worker.supervisor.install import install  # noqa: PLC0415 - what a supervisor needs once must not stay
+
         install(Path(words[1]))
         sys.exit(0)
     found = run(words, os.environ)
