@@ -20,6 +20,20 @@ Files = Annotated[
     list[str], typer.Option("--filename", "-f", help="Manifest; - is the standard input. May be repeated.")
 ]
 Output = Annotated[str | None, typer.Option("--output", "-o", help="Print the object as json or yaml.")]
+Name = Annotated[str, typer.Argument(help="Of the job.")]
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Default: what the kubeconfig says.")]
+Kubeconfig = Annotated[str | None, typer.Option(help="Default: $KUBECONFIG, else ~/.kube/config.")]
+Context = Annotated[str | None, typer.Option(help="One of the kubeconfig's contexts.")]
+Nodes = Annotated[int, typer.Option(min=1, max=1000, help="How many nodes to play.")]
+Gpus = Annotated[int, typer.Option(min=0, help="GPUs of each node; they are counted only.")]
+Mapped = Annotated[
+    list[str] | None, typer.Option("--map", help="/data=./data: a folder of this machine in the place of a path.")
+]
+Python = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="Stands for the image: what programs run under.")
+]
+Isolate = Annotated[bool, typer.Option("--isolate", help="Programs get a network that nothing else reaches.")]
+Keep = Annotated[Path | None, typer.Option(file_okay=False, help="Leave logs and checkpoints in this folder.")]
 
 
 def main() -> None:
@@ -39,21 +53,13 @@ def run(
         str | None, typer.Option(help="Hurt a task on the way: worker:1@step=60, then :SIGTERM or :exit=3.")
     ] = None,
     output: Output = None,
-    nodes: Annotated[int, typer.Option(min=1, max=1000, help="How many nodes to play.")] = 1,
-    gpus: Annotated[int, typer.Option(min=0, help="GPUs of each node; they are counted only.")] = 0,
-    map_: Annotated[
-        list[str] | None, typer.Option("--map", help="/data=./data: a folder of this machine in the place of a path.")
-    ] = None,
-    python: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Stands for the image: what programs run under.")
-    ] = None,
+    nodes: Nodes = 1,
+    gpus: Gpus = 0,
+    map_: Mapped = None,
+    python: Python = None,
     timeout: Annotated[float | None, typer.Option(min=0, help="Seconds after which to give up, with code 124.")] = None,
-    isolate: Annotated[
-        bool, typer.Option("--isolate", help="Programs get a network that nothing else reaches.")
-    ] = False,
-    keep: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Leave logs and checkpoints in this folder.")
-    ] = None,
+    isolate: Isolate = False,
+    keep: Keep = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Leave out what the programs print.")] = False,
 ) -> None:
     """Run a job on this machine, without Kubernetes, to its end."""
@@ -82,6 +88,102 @@ def validate(filename: Files) -> None:
     from dtj_operator.cli.validate import validate as validate_files
 
     sys.exit(validate_files(filename))
+
+
+@app.command()
+def render(
+    filename: Files, output: Annotated[str, typer.Option("--output", "-o", help="yaml or json.")] = "yaml"
+) -> None:
+    """Print all objects that the operator would make of a job, TF_CONFIG included. No cluster is asked."""
+    from dtj_operator.cli.render import render as render_files
+
+    print(render_files(filename, _format(output)), end="")
+
+
+@app.command()
+def local(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the Kubernetes API; 0: any that is free.")] = 0,
+    nodes: Nodes = 1,
+    gpus: Gpus = 0,
+    map_: Mapped = None,
+    python: Python = None,
+    isolate: Isolate = False,
+    keep: Keep = None,
+) -> None:
+    """Keep an embedded cluster running, for kubectl; programs are looked for in this folder."""
+    from dtj_operator.cli.local import local as serve
+    from dtj_operator.local.cluster import Options
+
+    options = Options(
+        folder=Path.cwd(),
+        port=port,
+        nodes=nodes,
+        gpus=gpus,
+        mapped=_mapped(map_ or []),
+        python=python or Path(sys.executable),
+        isolate=isolate,
+        state=keep,
+    )
+    sys.exit(serve(options))
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Argument(help="Of the job; without one, all of the namespace.")] = None,
+    output: Output = None,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Tell what a job of a cluster does, what it waits for and what went wrong."""
+    from dtj_operator.cli.remote import Access
+    from dtj_operator.cli.status import status as print_status
+
+    print_status(Access(kubeconfig, context, namespace), name, _format(output))
+
+
+@app.command()
+def logs(
+    name: Name,
+    task: Annotated[str | None, typer.Option(help="Of this task alone, such as worker-1.")] = None,
+    attempt: Annotated[int | None, typer.Option(min=0, help="Of this attempt, as far as its pods are kept.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job is over.")] = False,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Print what the programs of a job print."""
+    from dtj_operator.cli.logs import logs as print_logs
+    from dtj_operator.cli.remote import Access
+
+    print_logs(Access(kubeconfig, context, namespace), name, task=task, attempt=attempt, follow=follow)
+
+
+@app.command()
+def restart(name: Name, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Begin a new attempt at the newest checkpoint."""
+    from dtj_operator.cli import change
+    from dtj_operator.cli.remote import Access
+
+    print(change.restart(Access(kubeconfig, context, namespace), name))
+
+
+@app.command()
+def suspend(name: Name, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Stop a job and give its place back, until it is resumed."""
+    from dtj_operator.cli import change
+    from dtj_operator.cli.remote import Access
+
+    print(change.suspend(Access(kubeconfig, context, namespace), name))
+
+
+@app.command()
+def resume(name: Name, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Take a suspended job up again."""
+    from dtj_operator.cli import change
+    from dtj_operator.cli.remote import Access
+
+    print(change.resume(Access(kubeconfig, context, namespace), name))
 
 
 def _format(text: str | None) -> Any:

@@ -5,10 +5,9 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-import yaml
 
 from dtj_operator.api.fault import parse_fault
 from dtj_operator.api.names import ANNOTATION_FAULT
@@ -28,6 +27,7 @@ from dtj_operator.cli.outcome import (
     TIMED_OUT,
     Ended,
 )
+from dtj_operator.cli.printing import Format, printed
 from dtj_operator.cli.references import missing
 from dtj_operator.cli.show import Show
 from dtj_operator.local.cluster import Cluster, Options, cluster
@@ -36,7 +36,6 @@ from dtj_operator.local.process import NoIsolation
 from dtj_worker.contract import Task
 
 Json = dict[str, Any]
-Format = Literal["json", "yaml"]
 
 _CLEANUP_SECONDS = 10.0
 """How long the operator may take to clean up after the job's end; nothing of it outlives the cluster anyway."""
@@ -98,12 +97,6 @@ def within_signals(work: Callable[[], Awaitable[int]]) -> int:
             raise Ended(NO_CLUSTER, [f"the embedded cluster can't run here: {problem}"]) from None
 
     return asyncio.run(main())
-
-
-def printed(body: Json, output: Format) -> str:
-    if output == "json":
-        return msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n"
-    return yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=120)
 
 
 def _checked(wish: Wish) -> tuple[list[Document], Document]:

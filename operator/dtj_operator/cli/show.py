@@ -75,16 +75,20 @@ class Show:
             self._live.update(self._table(status, pods), refresh=True)
 
     def _table(self, status: JobStatus, pods: Sequence[PodView]) -> Group:
-        tasks = Table("TASK", "POD", "NODE", "STATE", box=None, pad_edge=False, header_style="dim")
-        for pod in pods:
-            tasks.add_row(str(pod.task), pod.name, pod.node or "", _state(pod))
         head = Text.assemble(
             (self._title, "bold"),
             "  ",
             (story.where(status), _STYLES.get(status.phase, "")),
             f", attempt {status.attempt}, restarts {status.restarts.total}, {self.seconds:.0f} s",
         )
-        return Group(head, tasks)
+        return Group(head, task_table(pods))
+
+
+def task_table(pods: Sequence[PodView]) -> Table:
+    tasks = Table("TASK", "POD", "NODE", "STATE", box=None, pad_edge=False, header_style="dim")
+    for pod in pods:
+        tasks.add_row(str(pod.task), pod.name, pod.node or "", Text(_state(pod)))
+    return tasks
 
 
 def _state(pod: PodView) -> str:

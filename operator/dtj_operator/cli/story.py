@@ -45,13 +45,19 @@ def resumed(attempt: Attempt) -> str:
 
 
 def conclusion(status: JobStatus, seconds: float) -> str:
-    """`Succeeded in 34 s, 2 attempts, 1 restart (1 failure): worker-0 exited 0`."""
-    restarts = status.restarts
-    kinds = (("failure", restarts.failures), ("disruption", restarts.disruptions), ("stall", restarts.stalls))
-    of = ", ".join(_number(count, kind) for kind, count in kinds if count)
-    again = f", {_number(restarts.total, 'restart')} ({of})" if restarts.total else ""
+    """`Succeeded after 34 s, 1 restart (1 failure): worker-0 exited 0`."""
+    told = restarts(status)
+    again = f", {told}" if told else ""
     reason = f": {status.reason}" if status.reason else ""
     return f"{status.phase} after {seconds:.0f} s{again}{reason}"
+
+
+def restarts(status: JobStatus) -> str:
+    """`2 restarts (1 failure, 1 disruption)`; empty where there was none."""
+    told = status.restarts
+    kinds = (("failure", told.failures), ("disruption", told.disruptions), ("stall", told.stalls))
+    of = ", ".join(_number(count, kind) for kind, count in kinds if count)
+    return f"{_number(told.total, 'restart')} ({of})" if told.total else ""
 
 
 def where(status: JobStatus) -> str:
@@ -99,8 +105,10 @@ def _cause(failure: LastFailure) -> str:
 
 
 def _because(failure: LastFailure) -> str:
+    """What it said itself, where that is more than how it ended."""
     lines = failure.message.splitlines()
-    return f": {lines[0]}" if lines else ""
+    is_known = not lines or lines[0] in (f"killed by {failure.signal}", f"exited {failure.exit_code}")
+    return "" if is_known else f": {lines[0]}"
 
 
 def _number(count: int, noun: str) -> str:

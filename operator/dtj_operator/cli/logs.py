@@ -1,0 +1,141 @@
+"""`dtj logs`: what the trainers of a job print, on any cluster; followed, the pods of later attempts too."""
+
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import urllib3
+from kubernetes.client import ApiException
+
+from dtj_operator.api.parse import parse_status
+from dtj_operator.cli import story
+from dtj_operator.cli.outcome import BAD_MANIFEST, FAILED, Ended
+from dtj_operator.cli.remote import Access, Remote
+from dtj_operator.kube import views
+from dtj_worker.codec import ContractError, decode
+from dtj_worker.contract import ENV_TASK, Task, TaskSpec
+
+Json = dict[str, Any]
+
+_LOOK_SECONDS = 1.0
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One trainer container and the attempt that its pod was made for."""
+
+    task: Task
+    pod: str
+    container: str
+    attempt: int
+    has_started: bool
+
+
+def logs(access: Access, name: str, *, task: str | None, attempt: int | None, follow: bool) -> None:
+    """Print them, each line with its task before it where there are several."""
+    wanted = _parsed(task)
+    remote = Remote(access)
+    job = remote.job(name)
+    sources = _chosen(_sources(remote, job), wanted, attempt)
+    if not follow:
+        if not sources:
+            raise Ended(FAILED, [_nothing(job, wanted, attempt)])
+        for source in sources:
+            for line in _lines(remote, source, follow=False):
+                print(_shown(line, source, alone=len(sources) == 1))
+        return
+    _follow(remote, name, wanted, attempt)
+
+
+def _follow(remote: Remote, name: str, wanted: Task | None, attempt: int | None) -> None:
+    """Until the job is over and every line is told. One thread reads one log: the client knows no other way."""
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    readers: dict[str, threading.Thread] = {}
+
+    def read(source: Source) -> None:
+        for line in _lines(remote, source, follow=True):
+            lines.put(_shown(line, source, alone=wanted is not None))
+
+    is_over = False
+    while not is_over or any(reader.is_alive() for reader in readers.values()):
+        looked_at = time.monotonic()
+        if not is_over:
+            # Asked before its pods, whose logs are the last ones then.
+            job = remote.job(name)
+            is_over = story.is_final(parse_status(job))
+            for source in _chosen(_sources(remote, job), wanted, attempt, every=True):
+                if source.has_started and source.pod not in readers:
+                    readers[source.pod] = threading.Thread(target=read, args=(source,), daemon=True)
+                    readers[source.pod].start()
+        while (left := looked_at + _LOOK_SECONDS - time.monotonic()) > 0:
+            try:
+                print(lines.get(timeout=left), flush=True)
+            except queue.Empty:
+                break
+    while not lines.empty():
+        print(lines.get(), flush=True)
+
+
+def _lines(remote: Remote, source: Source, *, follow: bool) -> Iterator[str]:
+    try:
+        yield from remote.log(source.pod, source.container, follow=follow)
+    except ApiException as refusal:
+        yield f"(no log: {refusal.reason})"
+    except urllib3.exceptions.HTTPError as problem:
+        yield f"(the log breaks off: {problem})"
+
+
+def _sources(remote: Remote, job: Json) -> list[Source]:
+    found = []
+    for pod in remote.pods(job):
+        view = views.pod(pod)
+        trainer = _trainer(pod)
+        if view is not None and trainer is not None:
+            statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+            state = next((s.get("state") or {} for s in statuses if s["name"] == trainer["name"]), {})
+            has_started = bool({"running", "terminated"} & set(state))
+            found.append(Source(view.task, view.name, trainer["name"], _attempt(trainer), has_started))
+    return sorted(found, key=lambda source: (source.attempt, source.task.role, source.task.index))
+
+
+def _chosen(sources: Sequence[Source], task: Task | None, attempt: int | None, *, every: bool = False) -> list[Source]:
+    """Those asked for; of each task's pods the newest, unless `every` one is wanted or an attempt is named."""
+    found = [s for s in sources if task in (None, s.task) and attempt in (None, s.attempt)]
+    return found if every else list({source.task: source for source in found}.values())
+
+
+def _trainer(pod: Json) -> Json | None:
+    """The container that was given a task; sidecars never are."""
+    containers = pod["spec"]["containers"]
+    return next((c for c in containers if any(v["name"] == ENV_TASK for v in c.get("env") or ())), None)
+
+
+def _attempt(trainer: Json) -> int:
+    text = next(str(variable.get("value")) for variable in trainer["env"] if variable["name"] == ENV_TASK)
+    try:
+        return decode(TaskSpec, text).attempt
+    except ContractError:
+        return 0
+
+
+def _nothing(job: Json, task: Task | None, attempt: int | None) -> str:
+    who = "" if task is None else f" of {task}"
+    when = "" if attempt is None else f" of attempt {attempt}"
+    state = parse_status(job)
+    return (
+        f"there is no pod{who}{when} (the job is {state.phase}: {state.reason}); "
+        "of failed attempts spec.keepFailedPods keeps the culprit's pod, spec.cleanPodPolicy None all of them"
+    )
+
+
+def _parsed(task: str | None) -> Task | None:
+    try:
+        return None if task is None else Task.parse(task)
+    except ContractError as problem:
+        raise Ended(BAD_MANIFEST, [f"--task: {problem}"]) from None
+
+
+def _shown(line: str, source: Source, *, alone: bool) -> str:
+    return line if alone else f"{source.task} | {line}"
