@@ -1,4 +1,4 @@
-"""Handwritten digits with `fit`: an ordinary Keras script for several workers. Nothing in it knows of the job that runs it."""
+"""Handwritten digits with `fit`: an ordinary Keras script for several workers. Nothing in it knows of a job."""
 
 import tensorflow as tf
 from sklearn.datasets import load_digits
@@ -16,7 +16,8 @@ x_train, x_test, y_train, y_test = train_test_split(
     images.astype("float32") / 16, labels, test_size=360, random_state=1, stratify=labels
 )
 # The seed gives every worker the same order, so that the parts which they take are disjoint.
-train = tf.data.Dataset.from_tensor_slices((x_train, y_train)).shuffle(2000, seed=1).batch(GLOBAL_BATCH, drop_remainder=True)
+train = tf.data.Dataset.from_tensor_slices((x_train, y_train)).shuffle(2000, seed=1)
+train = train.batch(GLOBAL_BATCH, drop_remainder=True)
 test = tf.data.Dataset.from_tensor_slices((x_test, y_test)).batch(GLOBAL_BATCH)
 
 with strategy.scope():

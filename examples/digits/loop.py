@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-import dtj_worker as dtj
 import numpy as np
 import tensorflow as tf
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
+
+import dtj_worker as dtj
 
 context = dtj.context()
 strategy = dtj.strategy()
@@ -17,7 +18,8 @@ images, labels = load_digits(return_X_y=True)
 x_train, x_test, y_train, y_test = train_test_split(
     images.astype("float32") / 16, labels, test_size=360, random_state=1, stratify=labels
 )
-train = tf.data.Dataset.from_tensor_slices((x_train, y_train)).shuffle(2000, seed=1).batch(global_batch, drop_remainder=True)
+train = tf.data.Dataset.from_tensor_slices((x_train, y_train)).shuffle(2000, seed=1)
+train = train.batch(global_batch, drop_remainder=True)
 
 with strategy.scope():
     model = tf.keras.Sequential(
