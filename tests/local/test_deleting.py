@@ -155,6 +155,16 @@ def test_a_namespace_is_emptied_before_it_goes() -> None:
     assert "ml" not in calls.names(NAMESPACES)
 
 
+def test_a_namespace_goes_after_a_kind_that_it_held_is_gone() -> None:
+    calls = Calls()
+    calls.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
+    calls.create(definition())
+    calls.create(training(), namespace="ml")
+    calls.delete("apiextensions.k8s.io/v1/customresourcedefinitions", "trainings.test.dtj.dev")
+    calls.delete(NAMESPACES, "ml")
+    assert "ml" not in calls.names(NAMESPACES)
+
+
 def test_the_default_namespace_stays() -> None:
     failure = refused(Calls().delete, NAMESPACES, "default")
     assert str(failure) == 'namespaces "default" is forbidden: this namespace may not be deleted'

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import io
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -214,7 +214,7 @@ class Lines:
         self.asked: list[LogQuery] = []
         self.ended = asyncio.Event()
 
-    async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
+    async def logs(self, query: LogQuery) -> AsyncGenerator[bytes, None]:
         self.asked.append(query)
         if query.previous:
             told = f'previous terminated container "{query.container}" in pod "{query.pod}" not found'

@@ -51,7 +51,7 @@ class Api:
     ) -> None:
         self.state = State(now, uid, history, backlog)
         self.on_upkeep: Callable[[], None] | None = None
-        Definitions(self.state)
+        self._definitions = Definitions(self.state)
         self._garbage = Garbage(self.state, self._upkeep_due)
         self._namespaces = Namespaces(self.state, self._upkeep_due)
         self._budgets = Budgets(self.state, self._upkeep_due)

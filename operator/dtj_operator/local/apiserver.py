@@ -3,6 +3,7 @@
 What they say is `api.py`'s.
 """
 
+import contextlib
 import hmac
 import logging
 import socket
@@ -81,13 +82,15 @@ class ApiServer:
             await self._runner.cleanup()
 
     async def _serve(self, http: web.BaseRequest) -> web.StreamResponse:
+        path = ""
         try:
-            return await self._answer(http, self._admitted_path(http))
+            path = self._admitted_path(http)
+            return await self._answer(http, path)
         except ApiFailure as failure:
             return _refusal(failure)
         except Exception as why:
             # A fault of this server must reach the client as an answer, and its author with its place.
-            _log.exception("%s %s failed", http.method, http.path)
+            _log.exception("%s %s failed", http.method, path)
             return _refusal(ApiFailure(500, "InternalError", f"Internal error occurred: {why!r}"))
 
     def _admitted_path(self, http: web.BaseRequest) -> str:
@@ -131,34 +134,27 @@ class ApiServer:
         follower = self._api.watch(request)
         line = printing.watch_lines(self._api.state, request, accept)
         response = web.StreamResponse(headers={"Content-Type": _JSON, "Cache-Control": "no-cache"})
-        try:
+        # A reset means that the reader is gone: there is nobody to tell.
+        with contextlib.closing(follower), contextlib.suppress(ConnectionResetError):
             await response.prepare(http)
             async for event in follower.events():
                 await response.write(line(event))
             await response.write_eof()
-        except ConnectionResetError:
-            # The reader is gone: there is nobody to tell.
-            pass
-        finally:
-            follower.close()
         return response
 
     async def _send_logs(self, http: web.BaseRequest, request: Request) -> web.StreamResponse:
         pod = self._api.request(msgspec.structs.replace(request, subresource="")).body
         query = log_query(request, pod["spec"])
-        chunks = self.logs.logs(query)
-        # The first chunk is waited for before the header goes out, so that a refusal is still an answer of its own.
-        first = await anext(aiter(chunks), None)
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-        try:
-            await response.prepare(http)
-            if first is not None:
+        async with contextlib.aclosing(self.logs.logs(query)) as chunks:
+            # The first chunk is waited for before the header goes out, so that a refusal is still an answer of its own.
+            first = await anext(chunks, b"")
+            with contextlib.suppress(ConnectionResetError):
+                await response.prepare(http)
                 await response.write(first)
                 async for chunk in chunks:
                     await response.write(chunk)
-            await response.write_eof()
-        except ConnectionResetError:
-            pass
+                await response.write_eof()
         return response
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ class Kubelet:
                 known.run.stop(0)
             await asyncio.gather(*(known.task for known in self._pods.values()), return_exceptions=True)
 
-    async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
+    async def logs(self, query: LogQuery) -> AsyncGenerator[bytes, None]:
         """What `kubectl logs` shows; ApiFailure in the kubelet's words where there is nothing to show."""
         pod = self._objects.find("pods", query.namespace, query.pod)
         if pod is None or not pod["spec"].get("nodeName"):

@@ -4,7 +4,7 @@ The kubelet keeps the logs.
 """
 
 import datetime
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
 import msgspec
@@ -32,14 +32,14 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
 class LogSource(Protocol):
     """The kubelet, as far as the API server asks it."""
 
-    def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
+    def logs(self, query: LogQuery) -> AsyncGenerator[bytes, None]:
         """The log in chunks; ApiFailure where the container has none (yet)."""
 
 
 class NoLogs:
     """Stands in while no kubelet has registered."""
 
-    async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
+    async def logs(self, query: LogQuery) -> AsyncGenerator[bytes, None]:
         raise bad_request(f'container "{query.container}" in pod "{query.pod}" is waiting to start: ContainerCreating')
         yield b""
 

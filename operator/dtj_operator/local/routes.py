@@ -1,6 +1,6 @@
 """Which request a URL means, and the documents that belong to no resource: health, version, discovery, OpenAPI."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -29,7 +29,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def document(api: "Api", path: str, accept: str) -> Document | None:
-    """The answer to a URL that names no resource; None for all others, KeyError never."""
+    """The answer to a URL that names no resource; None for all others."""
     kinds = api.state.kinds
     parts = [part for part in path.split("/") if part]
     match parts:
@@ -89,8 +89,6 @@ def target(api: "Api", method: str, path: str, params: Mapping[str, str]) -> Req
         raise no_such_path()
     if not subresource and verb not in kind.verbs:
         raise method_not_allowed(verb, kind.resource)
-    if not name and verb == "watch" and (fixed := _single_name(params)):
-        name = fixed
     return Request(
         verb=verb, kind=kind, namespace=namespace if kind.namespaced else "", name=name, subresource=subresource,
         params=dict(params),
@@ -114,13 +112,6 @@ def _not_allowed(method: str) -> ApiFailure:
     return ApiFailure(405, "MethodNotAllowed", told)
 
 
-def _single_name(params: Mapping[str, str]) -> str:
-    selector = params.get("fieldSelector", "")
-    return (
-        selector.removeprefix("metadata.name=") if selector.startswith("metadata.name=") and "," not in selector else ""
-    )
-
-
 def _not_offered(subresource: str) -> ApiFailure:
     told = f"the embedded cluster runs containers as local processes and does not offer {subresource}"
     return ApiFailure(501, "NotImplemented", f"{told}; attach a debugger to the process, or use a real cluster")
@@ -130,7 +121,7 @@ def _document(content: Json) -> Document:
     return Document(msgspec.json.encode(content))
 
 
-def _found(build: Any) -> Document:
+def _found(build: Callable[[], Json]) -> Document:
     try:
         return _document(build())
     except KeyError:

@@ -143,7 +143,8 @@ class Store:
         return len(self._objects.get(storage, {}).get(namespace, {}))
 
     def storages(self) -> list[str]:
-        return sorted(self._objects)
+        """Those that hold anything."""
+        return sorted(storage for storage, spaces in self._objects.items() if spaces)
 
     def write(self, storage: str, body: Json, fields: dict[str, str]) -> Entry:
         """Store a new version of the object under the next revision, which is written into its metadata."""
