@@ -1,0 +1,169 @@
+"""What a scenario sees: a cluster in which jobs are submitted and hurt. The same stories run on every kind of world."""
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from dtj_operator.api.observed import JobKey, Situation
+from dtj_worker.contract import Task
+
+Json = dict[str, Any]
+Ability = Literal["Nodes", "Memory", "Time"]
+"""Nodes: lose and drain them. Memory: have a trainer killed for its memory. Time: hours pass at no cost."""
+
+
+class KillTrainer(Struct, frozen=True):
+    """SIGKILL for the training program alone; its supervisor lives on to tell of it."""
+
+    task: Task
+
+
+class KillSupervisor(Struct, frozen=True):
+    """SIGKILL for the container's first process: nobody is left to tell."""
+
+    task: Task
+
+
+class AskToStop(Struct, frozen=True):
+    """SIGTERM for the supervisor, as before a preemption that takes no pod away."""
+
+    task: Task
+
+
+class ExhaustMemory(Struct, frozen=True):
+    """The kernel kills the trainer's container for its memory."""
+
+    task: Task
+
+
+class DeletePod(Struct, frozen=True):
+    """What `kubectl delete pod` does."""
+
+    task: Task
+
+
+class Evict(Struct, frozen=True):
+    """A pod is taken away through the eviction API, as a drain does."""
+
+    task: Task
+
+
+class LoseNode(Struct, frozen=True):
+    """The node under a task answers no more; its trainer may run on, unheard."""
+
+    task: Task
+
+
+class KillOperator(Struct, frozen=True):
+    """SIGKILL for the operator; its Deployment starts another."""
+
+
+Hurt = KillTrainer | KillSupervisor | AskToStop | ExhaustMemory | DeletePod | Evict | LoseNode | KillOperator
+Holds = Callable[[Situation], bool]
+
+
+class World(Protocol):
+    """A cluster with our operator in it. Seconds are the world's own: virtual ones in a simulation."""
+
+    name: str
+
+    def can(self, ability: Ability) -> bool:
+        """Whether this kind of world knows of such a thing."""
+
+    async def submit(self, manifest: Json) -> JobKey:
+        """Create a job, and wait for nothing."""
+
+    async def until(self, job: JobKey, holds: Holds, within: float = 60) -> Situation:
+        """The first situation seen that holds; AssertionError with the last one when the time is over."""
+
+    async def gone(self, job: JobKey, within: float = 60) -> None:
+        """Wait until the job and everything it owns no longer exist."""
+
+    async def hurt(self, job: JobKey, what: Hurt) -> None:
+        """Let it happen to the job's wanted pod of that task, at once."""
+
+    async def edit(self, job: JobKey, patch: Json) -> None:
+        """Merge-patch the job; a refusal is raised as Refused."""
+
+    async def delete(self, job: JobKey) -> None:
+        """What `kubectl delete` does, without waiting."""
+
+    async def create(self, manifest: Json) -> Json:
+        """Any other object; a refusal is raised as Refused."""
+
+    async def remove(self, kind: str, name: str) -> None:
+        """Delete any other object of the job's namespace."""
+
+    async def objects(self, kind: str) -> list[Json]:
+        """All objects of a kind in the job's namespace."""
+
+    async def log(self, job: JobKey, task: Task) -> str:
+        """What the task's wanted pod has printed."""
+
+
+class Refused(Exception):
+    """The API server refused; the message is its own."""
+
+
+NAMESPACE = "default"
+
+
+def counting(
+    name: str = "count",
+    *,
+    workers: int = 2,
+    steps: int = 40,
+    step_seconds: float = 0.05,
+    checkpoint_every: int = 10,
+    arguments: tuple[str, ...] = (),
+    fault: str | None = None,
+    annotations: dict[str, str] | None = None,
+    roles: Json | None = None,
+    pod: Json | None = None,
+    trainer: Json | None = None,
+    **spec: Any,
+) -> Json:
+    """A job of `tests/programs/counter.py`; `pod`, `trainer` and further fields of the spec are laid over it."""
+    program = ["counter.py", f"--steps={steps}", f"--step-seconds={step_seconds}", f"--checkpoint-every={checkpoint_every}"]
+    container = {"name": "trainer", "image": "dtj/worker:latest", "args": [*program, *arguments], **(trainer or {})}
+    noted = {**(annotations or {}), **({"dtj.dev/fault": fault} if fault else {})}
+    return {
+        "apiVersion": "dtj.dev/v1alpha1",
+        "kind": "DistributedTrainingJob",
+        "metadata": {"name": name, "namespace": NAMESPACE, "annotations": noted},
+        "spec": {
+            "strategy": "MultiWorkerMirrored",
+            "roles": {"worker": {"replicas": workers}, **(roles or {})},
+            "template": {"spec": {"containers": [container], **(pod or {})}},
+            "checkpoint": {"persistentVolumeClaim": "checkpoints"},
+            **spec,
+        },
+    }
+
+
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "checkpoints", "namespace": NAMESPACE},
+    "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+"""Every world starts with it."""
+
+
+def is_over(s: Situation) -> bool:
+    """Succeeded or Failed, and nothing left to clean up."""
+    return s.status.phase in ("Succeeded", "Failed") and s.status.cleanup is None
+
+
+def in_phase(*phases: str) -> Holds:
+    return lambda s: s.status.phase in phases
+
+
+def step_reached(step: int) -> Holds:
+    """At least this step was reported by the chief's supervisor, in whatever attempt."""
+    return lambda s: s.status.progress is not None and (s.status.progress.step or 0) >= step
+
+
+def checkpoint_reached(step: int) -> Holds:
+    return lambda s: s.status.checkpoint is not None and (s.status.checkpoint.step or 0) >= step
