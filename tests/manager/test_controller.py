@@ -225,6 +225,22 @@ async def test_the_name_of_a_predecessor_is_waited_for() -> None:
         assert len(s.pods) == 2
 
 
+async def test_what_shows_no_effect_is_not_asked_for_in_a_spin() -> None:
+    """As when the watch is silent: the job whose time is over was deleted, and nobody tells."""
+    operator = Operator(Facts())
+    await operator.submit(**NO_GANG, ttlSecondsAfterFinished=10)
+    over = {"phase": "Succeeded", "observedGeneration": 1, "completionTime": _stamp()}
+    await operator.client.patch(JOB, "default", "mnist", {"status": over}, subresource="status")
+    await operator.controller.start()
+    working = asyncio.create_task(operator.controller.run())
+    await asyncio.sleep(14)
+    assert 2 <= operator.client.calls.count("delete DistributedTrainingJob") <= 5
+    await asyncio.sleep(10)
+    # The regular list has told meanwhile.
+    assert operator.controller.store.keys() == ()
+    working.cancel()
+
+
 async def test_a_job_that_is_gone_is_forgotten() -> None:
     operator = Operator(Facts())
     async with operator.at_work():

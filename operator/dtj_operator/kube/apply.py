@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 AT_A_TIME = 32
 """Writes under way in the whole process."""
+REFUSALS_KEPT = 16
 REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 Outcome = Literal["Nothing", "Done", "Dropped", "Refused", "Unsettled"]
@@ -131,13 +132,13 @@ class Applier:
             made = await self._client.create(manifest)
         except ApiError as error:
             if error.code in REFUSALS:
-                notes.refusals.append(error.message)
+                notes.refusals = [*notes.refusals, error.message][-REFUSALS_KEPT:]
                 return "Refused"
             if error.reason != "AlreadyExists":
                 raise
             if kind == SECRET:
                 # We may not read secrets. This name carries the job's UID, so nobody else uses it by accident.
-                unread = {**manifest["metadata"], "uid": "", "resourceVersion": "0"}
+                unread = {**manifest["metadata"], "uid": name, "resourceVersion": "0"}
                 self._store.put(kind, {**manifest, "metadata": unread})
                 return "Done"
             return "Done" if await self._lookups.look(s, kind, name) else "Refused"

@@ -200,10 +200,10 @@ class HttpClient:
 
     async def _response(self, call: Call, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         """The response to a request that was accepted; after a 401 it is made once more with what login says then."""
-        response = await self._request(call, limits, self._current())
+        response = await self._request(call, limits, await self._current())
         if response.status == HTTPStatus.UNAUTHORIZED:
             response.release()
-            response = await self._request(call, limits, self._current(anew=True))
+            response = await self._request(call, limits, await self._current(anew=True))
         if HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
             return response
         async with response:
@@ -231,11 +231,12 @@ class HttpClient:
         finally:
             self._observe(call.verb, code)
 
-    def _current(self, *, anew: bool = False) -> Credentials:
+    async def _current(self, *, anew: bool = False) -> Credentials:
         now = asyncio.get_running_loop().time()
         if anew or self._credentials is None or now - self._read_at >= CREDENTIALS_SECONDS:
-            self._credentials = self._login()
             self._read_at = now
+            # Reads files; outside a cluster it may even run a program that asks a cloud.
+            self._credentials = await asyncio.to_thread(self._login)
         return self._credentials
 
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from dtj_operator.api.observed import Facts, JobKey, Situation
 from dtj_operator.api.status import Time
-from dtj_operator.decide.actions import Plan
+from dtj_operator.decide.actions import Action, Plan
 from dtj_operator.decide.plan import plan
 from dtj_operator.kube.apply import Applier
 from dtj_operator.kube.client import ApiError, Client, Json, Kind
@@ -30,7 +30,8 @@ log = logging.getLogger(__name__)
 WORKERS = 16
 SOON = timedelta(seconds=0.1)
 """No plan is made for a job more often than that by the clock alone."""
-AGAIN = timedelta(seconds=0.5)
+AGAIN = timedelta(seconds=1)
+"""When to look again after something stood in the way that only time removes; twice as late each time it still does."""
 LONGEST_AGAIN = timedelta(seconds=60)
 
 
@@ -57,6 +58,7 @@ class Controller:
         self._clock = clock
         self._metrics = metrics
         self._queue: Queue[JobKey] = Queue(clock)
+        self._done: dict[JobKey, tuple[Action, ...]] = {}
         self._applier = Applier(client, self.store, leader, clock)
         self._lookups = Lookups(client, self.store, clock)
         self._trainings = Trainings(lines, self.store, clock, self.mark)
@@ -111,6 +113,7 @@ class Controller:
         if s is None:
             self._metrics.seen(key, None)
             self._queue.wake(key, None)
+            self._done.pop(key, None)
             return "Gone"
         now = self._clock()
         decision = plan(s, now)
@@ -125,18 +128,27 @@ class Controller:
         self._admissions.decided(key, s.status, after)
         times = [max(decision.wake_at, now + SOON)] if decision.wake_at else []
         if outcome in ("Refused", "Unsettled"):
-            times.append(now + self._patience(key))
-        self._queue.wake(key, min(times, default=None))
-        is_foreign_news = tuple(self.store.notes(key).foreign.values()) != s.foreign_names
-        if outcome == "Done" or is_foreign_news:
+            times.append(now + min(AGAIN * float(1 << len(s.refusals)), LONGEST_AGAIN))
+        if self._repeats(key, decision):
+            times.append(now + AGAIN)
+        elif outcome == "Done" or self._was_told_no(s):
             # What was written is in the store already: the next plan needs no event to be made, nor to be right.
             self.mark(key)
+        self._queue.wake(key, min(times, default=None))
         return outcome
 
-    def _patience(self, key: JobKey) -> timedelta:
-        """When to look again after something stood in the way: later each time that no plan got over it."""
-        in_a_row = len(self.store.notes(key).refusals)
-        return min(AGAIN * float(1 << min(in_a_row, 10)), LONGEST_AGAIN)
+    def _repeats(self, key: JobKey, decision: Plan) -> bool:
+        """Whether a plan asks for what was just done: its effect has not shown yet, and asking faster won't show it."""
+        actions = () if decision.status else decision.actions
+        before = self._done.pop(key, ())
+        if actions:
+            self._done[key] = actions
+        return bool(actions) and actions == before
+
+    def _was_told_no(self, s: Situation) -> bool:
+        """Whether the plan has met with a refusal that no plan has seen yet."""
+        notes = self.store.notes(s.key)
+        return tuple(notes.foreign.values()) != s.foreign_names or bool(notes.refusals and not s.refusals)
 
 
 def _say(s: Situation, decision: Plan) -> None:
