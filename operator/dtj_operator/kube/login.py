@@ -6,6 +6,7 @@ import ssl
 from typing import Any
 
 import kopf
+import yaml
 
 from dtj_operator.kube.http import Credentials
 
@@ -47,7 +48,7 @@ class Login:
             if info and not (info.token or info.username or info.certificate_path or info.certificate_data):
                 # Tokens by exec or OIDC take the official client, which the operator's image doesn't carry.
                 info = kopf.login_via_client(settings=self._settings, logger=log) or info
-        except (kopf.LoginError, KeyError, OSError, ValueError) as error:
+        except (kopf.LoginError, yaml.YAMLError, KeyError, OSError, ValueError) as error:
             raise NoLogin(f"the kubeconfig {os.environ.get('KUBECONFIG', '')} can't be used: {error!r}") from error
         if info is None:
             raise NoLogin("no service account of a pod and no kubeconfig; name one by --kubeconfig or KUBECONFIG")
