@@ -55,9 +55,9 @@ ONE_HOST = {"strategy": "Mirrored", "peers": {"worker-0": "a:1"}, "task": "worke
         ),
         pytest.param(
             {},
-            {"unmirrored": True},
-            "each of 4 workers is training alone: the model was created outside of MultiWorkerMirroredStrategy; build "
-            "model and optimizer under its scope()",
+            {"unmirrored": ("a", "b", "c", "d")},
+            "each of 4 workers is training alone: a, b, c, … were created outside of MultiWorkerMirroredStrategy; "
+            "build model and optimizer under its scope()",
             id="the variables are no strategy's",
         ),
         pytest.param({"peers": {"worker-0": "a:1"}}, {"made": set()}, None, id="one worker needs no strategy"),

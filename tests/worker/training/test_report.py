@@ -106,6 +106,17 @@ def test_a_phase_is_told_when_it_changes(pipe: Pipe) -> None:
     assert [r.message for r in pipe.reports()] == ["Training", "Evaluating", "Training"]
 
 
+def test_nothing_saved_holds_until_the_first_save(pipe: Pipe) -> None:
+    reporter = Reporter(pipe.writing)
+    reporter.notice("NothingSaved: the first save comes at step 2")
+    reporter.saved(2, epoch=0)
+    reporter.saved(4, epoch=0)
+    assert [r.message for r in pipe.reports() if r.kind == "Notice"] == [
+        "NothingSaved: the first save comes at step 2",
+        "",
+    ]
+
+
 def test_a_message_is_one_line_that_fits(pipe: Pipe) -> None:
     Reporter(pipe.writing).problem("ValueError: \x1b[31mshapes\n\n  differ\x00 " + "😀" * 2000)
     line = os.read(pipe.reading, 1 << 20)

@@ -8,6 +8,11 @@ from dtj_worker.contract import Task, TaskSpec
 CLASSES = {"MultiWorkerMirrored": "MultiWorkerMirroredStrategy", "Mirrored": "MirroredStrategy"}
 """Strategies that a program must use if the job names them; with the others it trains the same without."""
 
+NOTHING_SAVED = (
+    "NothingSaved: the program trains neither by fit nor by dtj.loop, so that nothing is saved or reported, and a "
+    "failure starts again from zero"
+)
+
 
 @dataclass(frozen=True)
 class Step:
@@ -19,8 +24,8 @@ class Step:
     """Whether this happens within `strategy.run`, or `fit` of a model made under a strategy."""
     devices: int
     """GPUs of this host, else its logical CPU devices."""
-    unmirrored: bool = False
-    """Whether none of the trained variables is the strategy's."""
+    unmirrored: tuple[str, ...] = ()
+    """Names of trained variables that are none of the strategy's: each replica would train its own."""
 
 
 def of_step(spec: TaskSpec, step: Step) -> str | None:
@@ -38,7 +43,8 @@ def of_step(spec: TaskSpec, step: Step) -> str | None:
     if not step.in_replica:
         return f"{alone}: the step runs outside of {wanted}; build the model under its scope(), call the step by run()"
     if step.unmirrored:
-        return f"{alone}: the model was created outside of {wanted}; build model and optimizer under its scope()"
+        names = ", ".join(step.unmirrored[:3]) + (", …" if step.unmirrored[3:] else "")
+        return f"{alone}: {names} were created outside of {wanted}; build model and optimizer under its scope()"
     return None
 
 

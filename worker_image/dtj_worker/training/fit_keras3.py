@@ -7,10 +7,6 @@ import keras
 from dtj_worker.training.keras import Backup
 
 
-class _Cut:
-    """A true value for `stop_training` that says: this epoch has had its steps, the next one is to come."""
-
-
 class BackupAndRestore(Backup, keras.callbacks.BackupAndRestore):
     original = keras.callbacks.BackupAndRestore
 
@@ -31,16 +27,11 @@ class BackupAndRestore(Backup, keras.callbacks.BackupAndRestore):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         # The first epoch after a restore has `_done` steps behind it, which its batches know nothing of.
-        step = self._done + batch + 1
-        self._steps_ended(batch - self._first_step + 1, step, logs)
-        if self._done and self._steps and step >= self._steps and not self.model.stop_training:
-            self.model.stop_training = _Cut()
+        self._steps_ended(batch - self._first_step + 1, self._done + batch + 1, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        if isinstance(self.model.stop_training, _Cut):
-            self.model.stop_training = False
-        self._done = 0
         super().on_epoch_end(epoch, logs)
+        self._done = 0
 
     def on_train_end(self, logs: Any = None) -> None:
         self._put_back_history_once()

@@ -33,7 +33,7 @@ class BackupAndRestore(Backup, tf_keras.callbacks.BackupAndRestore):
         self.model._training_state = None
 
     def _loss(self, logged: Any) -> Any:
-        # Between hosts tf_keras adds up the replicas' means, as its progress bar shows, unless the program says otherwise.
+        # Between hosts tf_keras adds up the replicas' means, which its progress bar shows too.
         strategy = self.model.distribute_strategy
         is_sum = is_multi_worker(strategy) and self.model.distribute_reduction_method in ("auto", "sum")
         return logged / strategy.num_replicas_in_sync if is_sum and logged is not None else logged

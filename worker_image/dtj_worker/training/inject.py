@@ -91,7 +91,7 @@ def _watch_rendezvous(module: Any) -> None:
             service.configure_coordination_service,
             heartbeat_timeout_in_ms=spec.communication.heartbeat_seconds * 1000,
         )
-        if kwargs.get("communication_options") == module.collective_util.Options():
+        if str(kwargs.get("communication_options")) == str(module.collective_util.Options()):
             from dtj_worker.training.strategies import communication_options  # noqa: PLC0415 - imports TensorFlow
 
             kwargs["communication_options"] = communication_options(spec.communication)
@@ -118,16 +118,22 @@ def _watch_gradients(module: Any) -> None:
 def _audit_step(sources: Any) -> None:
     import tensorflow as tf  # noqa: PLC0415 - it is there by now
 
-    spec = context().spec
-    trained = [v for v in tf.nest.flatten(sources) if isinstance(v, tf.Variable)]
+    from dtj_worker.training.checkpoint import calls  # noqa: PLC0415
+
+    # Keras 3 has TensorFlow's variable within its own.
+    trained = [v if isinstance(v, tf.Variable) else getattr(v, "value", None) for v in tf.nest.flatten(sources)]
     step = audit.Step(
         made=frozenset(seen().made),
         in_replica=tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context(),
         devices=len(tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")),
-        unmirrored=bool(trained) and not any(isinstance(v, tf.distribute.DistributedValues) for v in trained),
+        unmirrored=tuple(
+            v.name for v in trained if isinstance(v, tf.Variable) and not isinstance(v, tf.distribute.DistributedValues)
+        ),
     )
-    if problem := audit.of_step(spec, step):
+    if problem := audit.of_step(context().spec, step):
         reporter().refused(problem)
+    if not calls().depth and context().is_chief and context().spec.checkpoint:
+        reporter().notice(audit.NOTHING_SAVED)
 
 
 def _watch_fit(name: str, module: Any) -> None:

@@ -44,6 +44,10 @@ def watching(model: Any, arguments: dict[str, Any]) -> Iterator[None]:
         calls().depth -= 1
 
 
+class _Cut:
+    """A true value for `stop_training` that says: this epoch has had its steps, but there are more to come."""
+
+
 class Backup:
     """Our callback. Everything but `expect` is called by `fit`."""
 
@@ -73,8 +77,9 @@ class Backup:
         self._progress = Progress(calls().steps, batch)
         self._checkpoints = Checkpoints(strategy, self.model, self.model.optimizer)
         self._steps: int | None = self.params.get("steps")
-        self._epoch = self._first_step = 0
-        self._is_due = False
+        """Of an epoch; None until the first one has ended, where the data don't tell."""
+        self._epoch = self._first_step = self._step_of_epoch = 0
+        self._is_due = self._is_rest = False
         self._start: tuple[int, int] | None = None
         if self._checkpoints.restore():
             self._resume(self._checkpoints.position.values)
@@ -92,11 +97,15 @@ class Backup:
         self._steps_ended(batch - self._first_step + 1, batch + 1, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if isinstance(self.model.stop_training, _Cut):
+            self.model.stop_training = False
+        if not self.model.stop_training:
+            self._steps = self._steps or self._step_of_epoch
         # Where nobody knew how long the epoch is, its last step was saved as if others were to follow.
         is_stale = self._progress.saved_step == self._progress.step
         if self._progress.saves_epochs or self._is_due or is_stale:
             self._save(epoch + 1, 0, callback_state.history(self.model.history, epoch, logs))
-        self._is_due = False
+        self._is_due = self._is_rest = False
         self._progress.epoch_ended()
 
     def on_test_begin(self, logs: Any = None) -> None:
@@ -109,20 +118,24 @@ class Backup:
         if self._progress.saved_step != self._progress.step:
             self._save(self._epoch + 1, 0, callback_state.history(self.model.history))
         calls().steps += self._progress.step
+        self._x, self._others = None, ()
 
     def _implements_train_batch_hooks(self) -> bool:
         return True
 
     def _steps_ended(self, steps: int, step_of_epoch: int, logs: Any) -> None:
         """Under steps_per_execution a batch of Keras is several steps: begin names the first of them, end the last."""
+        self._step_of_epoch = step_of_epoch
+        is_last = self._steps is not None and step_of_epoch >= self._steps
         loss = self._loss((logs or {}).get("loss"))
-        if not self._progress.advance(steps, self._epoch, self.params.get("epochs"), loss):
-            return
-        if step_of_epoch == self._steps:
-            # Saved here, a resumed run would never hear of the epoch's end: no validation, no EarlyStopping.
-            self._is_due = True
-        else:
-            self._save(self._epoch, step_of_epoch, callback_state.history(self.model.history))
+        if self._progress.advance(steps, self._epoch, self.params.get("epochs"), loss):
+            if is_last:
+                # Saved here, a resumed run would never hear of the epoch's end: no validation, no EarlyStopping.
+                self._is_due = True
+            else:
+                self._save(self._epoch, step_of_epoch, callback_state.history(self.model.history))
+        if is_last and self._is_rest and not self.model.stop_training:
+            self.model.stop_training = _Cut()
 
     def _loss(self, logged: Any) -> Any:
         """The mean over all replicas, from what the logs of a batch call loss."""
@@ -137,6 +150,7 @@ class Backup:
             "step": self._progress.step,
             "epoch": epoch,
             "step_of_epoch": step_of_epoch,
+            "steps_of_epoch": self._steps,
             "stop": bool(self.model.stop_training),
             "history": history,
             "callbacks": memories,
@@ -146,7 +160,8 @@ class Backup:
 
     def _resume(self, position: dict[str, Any]) -> None:
         self._progress.resume(position["step"])
-        self._epoch = position["epoch"]
+        self._epoch, self._steps = position["epoch"], self._steps or position["steps_of_epoch"]
+        self._is_rest = position["step_of_epoch"] > 0
         self._start = (FINISHED, 0) if position["stop"] else (self._epoch, position["step_of_epoch"])
         if not self._checkpoints.is_past:
             reporter().restored(self._progress.total, self._epoch)
@@ -170,7 +185,7 @@ def _with_ours(model: Any, arguments: dict[str, Any], ours: Any) -> Any:
         if context().spec.checkpoint is None:
             return given
         print("dtj: the job's checkpoints take the place of BackupAndRestore: spec.checkpoint says where and when")
-    others = [callback for callback in flat if not isinstance(callback, ours.original)]
+    others = [callback for callback in flat if not isinstance(callback, ours.original | Backup)]
     passed = [callback for callback in flat if isinstance(callback, ours)]
     backup = passed[0] if passed else ours()
     backup.expect(arguments, others)

@@ -33,14 +33,6 @@ def strategy_of(model: Any) -> Any:
     return getattr(model, "distribute_strategy", None) or tf.distribute.get_strategy()
 
 
-def unmirrored(model: Any, strategy: Any) -> list[str]:
-    """Names of trainable variables made outside of the strategy's scope: each replica would train its own."""
-    if not hasattr(strategy.extended, "variable_created_in_scope") or strategy.num_replicas_in_sync == 1:
-        return []
-    raws = [(v.name, _raw(v)) for v in model.trainable_variables]
-    return [name for name, raw in raws if not strategy.extended.variable_created_in_scope(raw)]
-
-
 def build(model: Any, optimizer: Any, x: Any) -> None:
     """Make the variables exist that training will need. `x`, the model's input or a dataset, tells shapes."""
     if not getattr(model, "built", True) and (example := _example(x)) is not None:

@@ -21,8 +21,7 @@ class Progress:
         """Examples in a step of all replicas, where that is known."""
         self._before = before
         self._plan = context().spec.checkpoint
-        self._epochs_ended = 0
-        self._has_warned = False
+        self._is_first_epoch = True
         self._pace: float | None = None
         self._counted = (-math.inf, 0)
 
@@ -48,17 +47,13 @@ class Progress:
 
     def saved(self) -> None:
         self.saved_step = self.step
-        if self._has_warned:
-            self._has_warned = False
-            reporter().notice("")
 
     def epoch_ended(self) -> None:
         """After an epoch and its save: tell people, once, if a failure now would throw the run back to zero."""
-        self._epochs_ended += 1
-        if self._epochs_ended == 1 and self.saved_step is None and context().is_chief:
-            self._has_warned = True
+        if self._is_first_epoch and self.saved_step is None and context().is_chief:
             why = f"the first save comes at step {self._plan.every}" if self._plan else "spec.checkpoint is not set"
             reporter().notice(f"NothingSaved: an epoch has ended, and a failure would start again from zero: {why}")
+        self._is_first_epoch = False
 
     def _examples_per_s(self) -> float | None:
         now = time.monotonic()

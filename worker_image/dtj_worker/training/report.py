@@ -39,7 +39,7 @@ class Reporter:
         self._reached = 0
         self._written_at = -math.inf
         self._waiting: tuple[Report, SupportsFloat | None] | None = None
-        self._phase = ""
+        self._phase = self._notice = ""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> "Reporter":
@@ -91,6 +91,8 @@ class Reporter:
     def saved(self, step: int, epoch: int) -> None:
         """A checkpoint of this step is on disk and verified; `epoch` is where training would go on."""
         self._tell("Saved", step=step, epoch=epoch)
+        if self._notice.startswith("NothingSaved"):
+            self.notice("")
 
     def phase(self, name: str) -> None:
         """What the program does now: Training, Evaluating, Saving or Exporting; told when it changes."""
@@ -103,7 +105,11 @@ class Reporter:
         self._tell("Busy", message=what)
 
     def notice(self, message: str) -> None:
-        """One sentence that people should know and that is no failure, such as `NothingSaved: …`."""
+        """One sentence that people should know and that is no failure; empty when it no longer holds.
+
+        One that begins with `NothingSaved` holds until the first save.
+        """
+        self._notice = message
         self._tell("Notice", message=message)
 
     def problem(self, message: str) -> None:
