@@ -1,0 +1,168 @@
+"""Wrong manifests through `dtj run`: each ends in a clear line, and most of them before anything is started."""
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dtj_operator.cli.outcome import BAD_MANIFEST, FAILED, Ended
+from dtj_operator.cli.run import Wish, run
+from tests.cli.command import CLAIM, Json, counting, started, until_line, write
+
+QUOTA: Json = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "small"},
+    "spec": {"hard": {"pods": "1"}},
+}
+OWNER = {
+    "apiVersion": "dtj.dev/v1alpha1",
+    "kind": "DistributedTrainingJob",
+    "name": "count",
+    "uid": "of-an-earlier-job",
+}
+LEFT_BEHIND: Json = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {
+        "name": "count-peers",
+        "finalizers": ["example.com/slow"],
+        "ownerReferences": [{**OWNER, "controller": True}],
+    },
+    "spec": {"clusterIP": "None", "selector": {"a": "b"}, "ports": [{"port": 2222}]},
+}
+
+
+def with_trainer(**fields: Any) -> Json:
+    job = counting()
+    job["spec"]["template"]["spec"]["containers"][0] |= fields
+    return job
+
+
+def with_pod(**fields: Any) -> Json:
+    job = counting()
+    job["spec"]["template"]["spec"] |= fields
+    return job
+
+
+SIDECAR = {"name": "metrics", "image": "any", "command": ["sleep", "9"], "ports": [{"containerPort": 2280}]}
+BEFORE_ANYTHING = [
+    pytest.param(
+        with_trainer(env=[{"name": "TF_CONFIG", "value": "{}"}]),
+        ["spec.template.spec.containers[0].env[0]: TF_CONFIG: the operator gives every task its own; remove it"],
+        id="TF_CONFIG set",
+    ),
+    pytest.param(
+        counting(name="a" * 60), ["metadata.name: ", "is too long: 47 characters leave room"], id="name too long"
+    ),
+    pytest.param(
+        with_pod(containers=[]),
+        ["spec.template.spec.containers: the pod of worker has no container; add the one that trains"],
+        id="no containers",
+    ),
+    pytest.param(
+        with_pod(containers=[{"name": "trainer", "image": "any", "args": ["counter.py"]}, SIDECAR]),
+        ["spec.template.spec.containers[1].ports[0].containerPort: the supervisor listens on 2280; take another"],
+        id="port clash",
+    ),
+    pytest.param(
+        counting(checkpoint={"persistentVolumeClaim": "elsewhere"}),
+        ["spec.checkpoint.persistentVolumeClaim: there is no PersistentVolumeClaim elsewhere in namespace default"],
+        id="missing claim",
+    ),
+    pytest.param(
+        with_trainer(envFrom=[{"configMapRef": {"name": "settings"}}]),
+        ["spec.template.spec.containers[0].envFrom[0].configMapRef: there is no ConfigMap settings"],
+        id="missing config map",
+    ),
+    pytest.param(
+        counting(rolls={}, gang={"timeoutSeconds": "soon"}),
+        ["spec.rolls: ", "spec.gang.timeoutSeconds: "],
+        id="every fault at once",
+    ),
+]
+
+
+@pytest.mark.parametrize(("job", "lines"), BEFORE_ANYTHING)
+def test_told_before_anything_is_started(tmp_path: Path, job: Json, lines: Sequence[str]) -> None:
+    with pytest.raises(Ended) as ended:
+        run(Wish(files=[write(tmp_path, CLAIM, job)]))
+    assert ended.value.code == BAD_MANIFEST
+    assert all(line.startswith(f"{tmp_path}/job.yaml, document 2: ") for line in ended.value.lines)
+    assert all(any(line in told for told in ended.value.lines) for line in lines), ended.value.lines
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param("a: [", "no YAML: ", id="no YAML"),
+        pytest.param("- 1", "a manifest is an object with apiVersion, kind and metadata", id="a list"),
+        pytest.param(
+            "", "there is no DistributedTrainingJob (apiVersion dtj.dev/v1alpha1) in it, only nothing", id="empty"
+        ),
+        pytest.param("&a [*a]", "nested too deep, or contains itself", id="endless"),
+        pytest.param("a: .nan\nkind: Pod", "there is no DistributedTrainingJob", id="another kind"),
+    ],
+)
+def test_no_manifest(tmp_path: Path, text: str, line: str) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    with pytest.raises(Ended, match=r"job\.yaml") as ended:
+        run(Wish(files=[str(file)]))
+    assert ended.value.code == BAD_MANIFEST
+    assert line in ended.value.lines[0]
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(Ended, match=r"nothing\.yaml: No such file or directory"):
+        run(Wish(files=[str(tmp_path / "nothing.yaml")]))
+
+
+def test_a_fault_of_another_form(tmp_path: Path) -> None:
+    with pytest.raises(Ended, match=r"--fail: 'worker@60' is no fault; expected role:index@step=N"):
+        run(Wish(files=[write(tmp_path, CLAIM, counting())], fail="worker@60"))
+
+
+def test_a_typo_in_a_template(tmp_path: Path) -> None:
+    with pytest.raises(
+        Ended, match=r'spec\.roles\.worker\.template: .*unknown field "spec.containers\[0\].argz"'
+    ) as ended:
+        run(Wish(files=[write(tmp_path, CLAIM, with_trainer(argz=["x"]))]))
+    assert ended.value.code == BAD_MANIFEST
+
+
+def test_another_object_that_the_api_refuses(tmp_path: Path) -> None:
+    claim = copy.deepcopy(CLAIM)
+    claim["spec"]["accessModes"] = ["Sometimes"]
+    with pytest.raises(Ended, match=r'job\.yaml, document 1: .*Unsupported value: "Sometimes"') as ended:
+        run(Wish(files=[write(tmp_path, claim, counting())]))
+    assert ended.value.code == BAD_MANIFEST
+
+
+def test_a_program_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = with_trainer(args=["nowhere.py"])
+    assert run(Wish(files=[write(tmp_path, CLAIM, job)])) == FAILED
+    last = capsys.readouterr().out.rstrip().splitlines()[-1]
+    assert f"program nowhere.py: No such file or directory (working directory {tmp_path})" in last
+
+
+@pytest.mark.parametrize(
+    ("document", "line"),
+    [
+        pytest.param(QUOTA, "exceeded quota: small", id="namespace at its quota"),
+        pytest.param(LEFT_BEHIND, "waits for Service count-peers of an earlier job to be gone", id="predecessor"),
+    ],
+)
+async def test_told_while_it_waits(tmp_path: Path, document: Json, line: str) -> None:
+    file = write(tmp_path, document, CLAIM, counting())
+    async with started("run", "-f", file, folder=tmp_path) as process:
+        await until_line(process.stdout, line)
+
+
+async def test_gpus_that_no_node_has(tmp_path: Path) -> None:
+    job = with_trainer(resources={"limits": {"nvidia.com/gpu": 2}})
+    async with started("run", "-f", write(tmp_path, CLAIM, job), "--gpus", "1", folder=tmp_path) as process:
+        line = await until_line(process.stdout, "2 × nvidia.com/gpu")
+    assert "can never fit" in line
