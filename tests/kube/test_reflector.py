@@ -12,7 +12,7 @@ from dtj_operator.kube import reflector
 from dtj_operator.kube.client import JOB, POD, ApiError, Json, Kind
 from dtj_operator.kube.fleet import Fleet
 from dtj_operator.kube.http import HttpClient
-from dtj_operator.kube.reflector import Reflector, View
+from dtj_operator.kube.reflector import Feed, Reflector
 from dtj_operator.kube.store import Store
 from tests.kube.conftest import Answer, Script, hangs_up, says
 from tests.kube.test_store import child, job, pod
@@ -106,7 +106,7 @@ async def test_a_watch_goes_on_where_it_was_cut_and_lists_again_when_that_is_for
         streamed(("MODIFIED", pod(3, 31, node="n1")), then="stay"),
     ]
     async with script.client() as client:
-        task = asyncio.create_task(View(client, POD, store, ears).follow())
+        task = asyncio.create_task(Feed(client, POD, store, ears).follow())
         await ears.until(lambda: pods_of(store) == [2, 3] and len(script.requests) >= 7)
         await ears.until(lambda: any(view.node for view in store.situation(KEY).pods))  # type: ignore[union-attr]
         task.cancel()
@@ -121,13 +121,13 @@ async def test_a_list_in_pages_is_complete_only_at_its_end(script: Script, store
     store.put(POD, pod(7, 2))
     script.answers = [listed(10, pod(0, 3), more="next"), says(410, {"code": 410, "reason": "Expired"})]
     async with script.client() as client:
-        view = View(client, POD, store, ears)
+        feed = Feed(client, POD, store, ears)
         with pytest.raises(ApiError):
-            await view.relist()
+            await feed.relist()
         assert pods_of(store) == [0, 7]
         script.requests.clear()
         script.answers = [listed(10, pod(0, 3), more="next"), listed(10, pod(1, 4))]
-        assert await view.relist() == "10"
+        assert await feed.relist() == "10"
     assert pods_of(store) == [0, 1]
 
 

@@ -53,7 +53,7 @@ class Ears(Protocol):
         """A list or watch of this kind is alive."""
 
 
-class View:
+class Feed:
     """One kind in one namespace (None: in all) as it goes into a sink."""
 
     def __init__(
@@ -128,20 +128,20 @@ class Reflector:
         self._fleet = fleet
         self._fleet_wanted = asyncio.Event()
         self._fleet_wanted_at = 0.0
-        self._views = {
-            kind: [View(client, kind, store, ears, namespace=namespace) for namespace in namespaces] for kind in LISTED
+        self._feeds = {
+            kind: [Feed(client, kind, store, ears, namespace=namespace) for namespace in namespaces] for kind in LISTED
         }
-        self._fleet_views = [View(client, NODE, fleet, ears), View(client, POD, fleet, ears, fields=BOUND)]
+        self._fleet_feeds = [Feed(client, NODE, fleet, ears), Feed(client, POD, fleet, ears, fields=BOUND)]
 
     async def relist(self) -> None:
         """Make the store complete; nothing may be decided before this was done once. ApiError when it can't be."""
-        await asyncio.gather(*(view.relist() for views in self._views.values() for view in views))
+        await asyncio.gather(*(feed.relist() for feeds in self._feeds.values() for feed in feeds))
 
     async def follow(self, kind: Kind) -> None:
         """Do what kopf does for a kind, until cancelled: for simulations, which have no kopf."""
         async with asyncio.TaskGroup() as tasks:
-            for view in self._views[kind]:
-                tasks.create_task(view.follow())
+            for feed in self._feeds[kind]:
+                tasks.create_task(feed.follow())
 
     def want_fleet(self) -> None:
         """Have nodes and bound pods watched from now on for a while. Only with the right to do so."""
@@ -169,11 +169,12 @@ class Reflector:
         while True:
             await self._fleet_wanted.wait()
             async with asyncio.TaskGroup() as tasks:
-                watches = [tasks.create_task(view.follow()) for view in self._fleet_views]
+                watches = [tasks.create_task(feed.follow()) for feed in self._fleet_feeds]
                 await self._fleet_unwanted()
+                # Before anything is waited for, or a wish that comes meanwhile would be lost.
+                self._fleet_wanted.clear()
                 for watch in watches:
                     watch.cancel()
-            self._fleet_wanted.clear()
             self._fleet.clear()
 
     async def _fleet_unwanted(self) -> None:
