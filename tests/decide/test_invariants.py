@@ -135,7 +135,7 @@ class JobMachine(RuleBasedStateMachine):
         status = self.world.status
         assert not was_over or all(isinstance(action, DeleteJob) for action in made.actions)
         # The operator may die right after the status was written: the rest follows from it again, and nothing else.
-        again = plan(replace(before, status=status, refusals=()), self.world.now)
+        again = plan(replace(before, status=status, refusals=(), admission=self.world.admission), self.world.now)
         assert again.status is None, f"{made.reason} / {again.reason}"
         assert again.actions == tuple(action for action in made.actions if not isinstance(action, Emit))
         waits = (
@@ -151,4 +151,4 @@ class JobMachine(RuleBasedStateMachine):
 
 
 def test_whatever_happens_to_a_job() -> None:
-    run_state_machine_as_test(JobMachine, settings=settings(max_examples=200, stateful_step_count=40, deadline=None))
+    run_state_machine_as_test(JobMachine, settings=settings(max_examples=60, stateful_step_count=40, deadline=None))

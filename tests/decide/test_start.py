@@ -271,6 +271,14 @@ def test_the_built_in_gang_is_made_gated_and_let_go_when_it_is_whole() -> None:
     assert kinds(plan(replace(s, pods=gated), NOW)) == ["Ungate worker-0-0", "Ungate worker-1-0"]
 
 
+def test_a_gang_that_comes_back_queues_anew() -> None:
+    """Its former places may be somebody else's by now."""
+    s = attempt([exited("worker-0", 1), exited("worker-1", 1)], job=BUILT_IN, facts=SEES_NODES)
+    made = plan(replace(s, admission=Admit(("n0", "n1"))), NOW)
+    assert (after(s, made).phase, after(s, made).gang.admitted_at) == ("Queued", None)
+    assert [word for word in kinds(made) if word.startswith("Create")] == []
+
+
 OTHER_PROCESS = replace(SEES_NODES, started_at=ago(1))
 
 
@@ -331,7 +339,7 @@ def _admitted() -> tuple[Situation, Any]:
 
 
 def test_a_gang_that_is_bound_begins_its_attempt() -> None:
-    s = queued(accepted(), admitted_at=ago(30), queued_at=ago(60))
+    s = queued(accepted(), admitted_at=ago(30), queued_at=ago(60), missed=2)
     s = replace(s, pods=(pod("worker-0", "Bound"), pod("worker-1", "Bound")))
     made = plan(s, NOW)
     status = after(s, made)
@@ -341,6 +349,7 @@ def test_a_gang_that_is_bound_begins_its_attempt() -> None:
         "all 2 pods have a node",
     )
     assert (status.start_time, status.gang.formed, status.gang.wait_seconds) == (NOW, 0, 60)
+    assert status.gang.missed == 0
     assert (status.timeline[0].attempt, status.timeline[0].start) == (0, NOW)
     assert made.wake_at == NOW + timedelta(seconds=900)
 
@@ -374,6 +383,18 @@ def test_a_gang_that_is_not_bound_in_time_is_taken_back(facts: Facts, gang: dict
     assert status.gang.not_before is not None
     assert timedelta(seconds=10) <= status.gang.not_before - late <= timedelta(seconds=11)
     assert kinds(made) == ["Delete worker-0-0", "Delete worker-1-0"]
+
+
+def test_a_gang_that_formed_while_the_operator_was_away_is_not_taken_back() -> None:
+    s = queued(accepted(), admitted_at=ago(3000))
+    s = replace(s, pods=(running("worker-0"), running("worker-1")), facts=Facts(started_at=ago(1)))
+    assert after(s, plan(s, NOW)).phase == "Starting"
+
+
+def test_what_is_to_come_is_said() -> None:
+    s = accepted(spec(recovery={"mode": "InPlace"}))
+    message = next(c.message for c in after(s, plan(s, NOW)).conditions if c.type == "Accepted")
+    assert message == "recovery.mode InPlace is to come: until then a restart recreates the pods"
 
 
 def test_a_bad_edit_of_a_running_job_stops_nothing_and_no_attempt_starts_after_it() -> None:

@@ -51,8 +51,9 @@ def gang(s: Situation, m: Members) -> Deadline | None:
     scales = own.when_full == "Release" or (own.when_full == "Auto" and s.facts.has_autoscaler)
     seconds = own.scale_up_seconds if scales else own.timeout_seconds
     unbound = {task: m.wanted.get(task) for task in m.topology.gang if not _is_bound(m.wanted.get(task))}
-    who = _waits(unbound) or "the gang"
-    blames = f"{len(unbound)} of {len(m.topology.gang)} pods got no node in {seconds} s: {who}"
+    if not unbound:
+        return None  # It formed while the operator was away.
+    blames = f"{len(unbound)} of {len(m.topology.gang)} pods got no node in {seconds} s: {_waits(unbound)}"
     return Deadline("gang", s.status.gang.admitted_at + timedelta(seconds=seconds), blames)
 
 

@@ -123,7 +123,10 @@ def suspending(s: Situation, m: Members, now: Time) -> JobStatus:
 def suspended(s: Situation, now: Time) -> JobStatus:
     gang = GangStatus(scheduler=s.status.gang.scheduler, formed=s.status.gang.formed)
     # Everything may change now: what was frozen is taken down again at the next admission.
-    status = replace(s.status, phase="Suspended", reason="spec.suspend is true", gang=gang, frozen=None)
+    recovery = replace(s.status.recovery, not_before=None)
+    status = replace(
+        s.status, phase="Suspended", reason="spec.suspend is true", gang=gang, recovery=recovery, frozen=None
+    )
     # Another image may come with or without a supervisor.
     status = replace(status, conditions=[c for c in status.conditions if c.type != "Supervised"])
     status = with_condition(status, "Training", "False", "Ended", "", now=now)

@@ -5,7 +5,7 @@ from dtj_operator.api.status import Time
 from dtj_operator.decide import deadlines, starts
 from dtj_operator.decide.actions import Action, Create, Plan
 from dtj_operator.decide.clock import current_attempt
-from dtj_operator.decide.conditions import condition, says
+from dtj_operator.decide.conditions import says
 from dtj_operator.decide.members import Members
 from dtj_operator.decide.stopping import deletes
 from dtj_operator.desired.pods import pod
@@ -21,7 +21,7 @@ def starting(s: Situation, m: Members, now: Time) -> Plan | None:
     if attempt is not None and attempt.first_step is not None:
         step = s.training.status.step if s.training else None
         words = f"step {step} was reported" if step is not None else "the first step was reported"
-        return Plan(starts.running(s, "StepsMade", words, now), reason=words)
+        return Plan(starts.running(s, "StepsMade", "", now), reason=words)
     if m.all_run and says(s.status, "Supervised", "NoSupervisor", "NotRegistered"):
         words = "all trainers run; without supervisors nothing tells their steps"
         return Plan(starts.running(s, "ContainersRunning", words, now), reason=words)
@@ -40,8 +40,7 @@ def running(s: Situation, m: Members, now: Time) -> Plan | None:
     late = deadlines.others_end(s, m)
     others = m.gang.values() if late is not None and late.due <= now else ()
     stops = deletes(s, [member for member in others if not member.is_over], now)
-    training = condition(s.status, "Training")
-    return Plan(None, (*_upkeep(s, m, now), *stops), reason=training.message if training else "runs")
+    return Plan(None, (*_upkeep(s, m, now), *stops), reason=s.status.reason or "steps are made")
 
 
 def _upkeep(s: Situation, m: Members, now: Time) -> tuple[Action, ...]:

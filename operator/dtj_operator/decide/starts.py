@@ -43,7 +43,9 @@ def queued(s: Situation, t: Topology, scheduler: str, reason: str, now: Time) ->
         gang=replace(s.status.gang, scheduler=scheduler, queued_at=now, waiting_for=None, refused=0),
         recovery=replace(s.status.recovery, not_before=None),
     )
-    status = with_condition(status, "Accepted", "True", "Accepted", "", now=now)
+    in_place = s.spec is not None and s.spec.recovery.mode == "InPlace"
+    words = "recovery.mode InPlace is to come: until then a restart recreates the pods" if in_place else ""
+    status = with_condition(status, "Accepted", "True", "Accepted", words, now=now)
     return with_condition(status, "GangScheduled", "False", "Waiting", "", now=now)
 
 
@@ -106,5 +108,6 @@ def formed(s: Situation, m: Members, now: Time) -> JobStatus:
 
 
 def running(s: Situation, reason: Reason, words: str, now: Time) -> JobStatus:
-    status = replace(s.status, phase="Running", reason=cut(words))
+    """Steps are made, or must be believed to be, which the words then say."""
+    status = replace(s.status, phase="Running", reason=cut(words) or None)
     return with_condition(status, "Training", "True", reason, words, now=now)
