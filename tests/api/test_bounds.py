@@ -91,6 +91,14 @@ def test_any_message_in_the_worst_status_fits(message: str, lone_restarts: int) 
     assert kept.timeline == status.timeline[-len(kept.timeline) :] != []
 
 
+def test_messages_keep_as_much_as_there_is_room_for() -> None:
+    full = worst("m" * 4000, lone_restarts=0)
+    for status, most in ((full, 128), (JobStatus(conditions=full.conditions), 1024)):
+        kept = bounded(status)
+        assert {len(c.message.encode()) for c in kept.conditions} == {most}
+        assert len(kept.timeline) == min(20, len(status.timeline))
+
+
 def test_short_things_stay_as_they_are() -> None:
     status = worst("waiting", lone_restarts=0)
     past = status.recovery

@@ -111,7 +111,8 @@ def test_defaults_are_those_of_the_types(change: Manifest) -> None:
     assert filled["spec"]["recovery"]["backoff"] == {"initialSeconds": 5, "maxSeconds": 300}
     assert filled["spec"]["network"]["port"] == 2222
     assert filled["spec"]["managedBy"] == "dtj.dev/operator"
-    assert "batch" in filled["spec"] or "batch" not in change
+    assert "rules" not in filled["spec"]["recovery"]
+    assert ("batch" in filled["spec"]) == ("batch" in change)
 
 
 def test_nothing_has_a_default_that_a_status_lacks() -> None:

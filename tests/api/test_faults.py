@@ -139,6 +139,10 @@ FOUND: dict[str, tuple[Manifest, list[str]]] = {
         job({"roles": {"worker": {"template": {"spec": {"containers": None}}}}}),
         ["spec.roles.worker.template.spec.containers: the pod of worker has no container"],
     ),
+    "the trainer is the one of that name": (
+        job({"supervisor": "Inject"}, pod(containers=[SIDECAR, {"name": "trainer", "image": "x", "command": ["x"]}])),
+        [],
+    ),
     "another trainer": (job({"trainerContainer": "log"}, both({})), []),
     "a trainer that isn't there": (
         job(
@@ -368,6 +372,7 @@ STARTED = {"startTime": "2030-01-01T00:00:00Z", "phase": "Running", "frozen": fr
         ({"roles": {"worker": {"replicas": 3}}}, ["spec.roles"]),
         ({"checkpoint": {"persistentVolumeClaim": "other"}}, ["spec.checkpoint"]),
         ({"checkpoint": {"keep": 5}, "suspend": True, "recovery": {"maxRestarts": 0}}, []),
+        ({"checkpoint": {"access": "Chief"}}, ["spec.checkpoint"]),
         ({"network": {"port": 3000}}, ["spec.network"]),
         ({"checkpoint": None, "strategy": "MultiWorkerMirrored"}, ["spec.strategy", "spec.checkpoint"]),
     ],

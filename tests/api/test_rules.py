@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dtj_operator.api import names
@@ -237,6 +237,11 @@ def rules_in(node: Manifest) -> Iterator[tuple[list[Manifest], Manifest]]:
             yield from rules_in(inside)
 
 
+@example(47, 10, False, False, 0)
+@example(47, 11, False, False, 0)
+@example(46, 100, False, False, 0)
+@example(46, 101, False, False, 0)
+@example(45, 101, True, False, 0)
 @given(st.integers(1, 63), st.integers(1, 512), st.booleans(), st.booleans(), st.integers(0, 512))
 def test_a_name_is_too_long_when_a_name_made_of_it_is_no_dns_label(
     length: int, workers: int, has_evaluator: bool, has_chief: bool, servers: int

@@ -51,6 +51,10 @@ ROWS: dict[str, tuple[Any, list[str]]] = {
     ),
     "a list for an object": (job({"recovery": []}), ["spec.recovery: expected an object, got a list"]),
     "a list for a template": (job({"template": []}), ["spec.template: expected an object, got a list"]),
+    "a whole number with a point": (
+        job({"checkpoint": {"keep": 4.0}}),
+        ["spec.checkpoint.keep: expected int, got float"],
+    ),
     "a text for a boolean": (job({"suspend": "yes"}), ["spec.suspend: expected true or false, got 'yes'"]),
     "a list for a number or word": (
         job({"checkpoint": {"every": [1]}}),
