@@ -64,7 +64,8 @@ def notices(spec: TaskSpec) -> list[str]:
 
 
 def _defaults(cgroups: Path) -> dict[str, str]:
-    made = {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
+    # Level 1 leaves TensorFlow's warnings and errors; without it thirty lines about ports hide the program's own.
+    made = {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1", "TF_CPP_MIN_LOG_LEVEL": "1"}
     if threads := machine.threads(cgroups):
         # TensorFlow counts the machine's cores, whatever the container may use of them.
         made |= dict.fromkeys(THREAD_VARIABLES, str(threads))
