@@ -1,0 +1,131 @@
+"""`dtj local`, and the commands that look at a cluster: status, logs, restart, suspend, resume."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import CLAIM, Output, all_gone, counting, dtj, folders, started, until_line, write
+
+KUBECTL = Path(sys.executable).parent / "kubectl"
+
+
+class Local:
+    """A running `dtj local` and its kubeconfig."""
+
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, kubeconfig: str) -> None:
+        self.process = process
+        self.folder = folder
+        self.kubeconfig = kubeconfig
+
+    @property
+    def is_private(self) -> bool:
+        return Path(self.kubeconfig).stat().st_mode & 0o777 == 0o600
+
+    async def dtj(self, *arguments: str) -> Output:
+        return await dtj(*arguments, "--kubeconfig", self.kubeconfig, folder=self.folder)
+
+    async def kubectl(self, *arguments: str) -> str:
+        process = await asyncio.create_subprocess_exec(
+            KUBECTL, "--kubeconfig", self.kubeconfig, *arguments, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+        assert process.returncode == 0
+        return out.decode()
+
+    async def until(self, name: str, jsonpath: str) -> None:
+        await self.kubectl("wait", f"dtj/{name}", f"--for=jsonpath={jsonpath}", "--timeout=60s")
+
+
+@asynccontextmanager
+async def local(folder: Path, *options: str) -> AsyncIterator[Local]:
+    async with started("local", *options, folder=folder) as process:
+        line = await until_line(process.stdout, "export KUBECONFIG=")
+        await until_line(process.stdout, "ready")
+        yield Local(process, folder, line.strip().partition("=")[2])
+
+
+async def test_a_job_from_its_beginning_to_its_end(tmp_path: Path) -> None:
+    file = write(tmp_path, CLAIM, counting("--steps", "100000"))
+    async with local(tmp_path) as cluster:
+        assert cluster.is_private
+        assert (await cluster.dtj("status")).out == "there are no jobs in namespace default\n"
+
+        await cluster.kubectl("apply", "-f", file)
+        await cluster.until("count", "{.status.checkpoint.step}")
+        line = (await cluster.dtj("status", "-n", "default")).out.splitlines()[1]
+        assert line.split()[:4] == ["count", "Running", "MultiWorkerMirrored", "2/2"]
+
+        suspended = await cluster.dtj("suspend", "count")
+        assert suspended.out == "count is being stopped; dtj resume count takes it up again\n"
+        await cluster.until("count", "{.status.phase}=Suspended")
+
+        await cluster.dtj("resume", "count")
+        async with started(
+            "logs", "-f", "count", "--task", "worker-1", "--kubeconfig", cluster.kubeconfig, folder=tmp_path
+        ) as logs:
+            await until_line(logs.stdout, "resumed after step ")
+
+        await cluster.until("count", "{.status.phase}=Running")
+        await cluster.dtj("restart", "count")
+        await cluster.until("count", "{.status.attempt}=2")
+        await cluster.until("count", "{.status.phase}=Running")
+        told = (await cluster.dtj("status", "count")).out
+        assert "attempt 0 ended: Suspended" in told
+        assert "attempt 1 ended: Requested" in told
+        assert "attempt 2 resumed at epoch " in told
+        assert "count-worker-0-2" in told
+        whole = json.loads((await cluster.dtj("status", "count", "-o", "json")).out)
+        assert whole["status"]["attempt"] == 2
+        assert "restarts" not in whole["status"], "what was asked for counts as no failure"
+
+        cluster.process.send_signal(signal.SIGINT)
+        await cluster.process.wait()
+        assert cluster.process.returncode == 130
+    await all_gone(tmp_path)
+    assert folders(tmp_path) == []
+
+
+async def test_logs_of_a_job_that_is_over(tmp_path: Path) -> None:
+    file = write(tmp_path, CLAIM, counting("--steps", "20", "--exit-code", "0"))
+    async with local(tmp_path) as cluster:
+        await cluster.kubectl("apply", "-f", file)
+        followed = await cluster.dtj("logs", "-f", "count")
+        assert followed.code == 0
+        assert {"worker-0 | worker-0: counted to 20", "worker-1 | worker-1: counted to 20"} <= set(
+            followed.out.splitlines()
+        )
+        alone = await cluster.dtj("logs", "count", "--task", "worker-1")
+        assert alone.out.splitlines()[0] == "worker-1: counted to 20"
+
+        none = await cluster.dtj("logs", "count", "--attempt", "7")
+        assert (none.code, none.out) == (1, "")
+        assert none.err.startswith("there is no pod of attempt 7 (the job is Succeeded: ")
+        over = await cluster.dtj("suspend", "count")
+        assert over.code == 1
+        assert over.err.startswith("count is over (Succeeded: ")
+
+
+@pytest.mark.parametrize("command", ["status", "logs", "restart", "suspend", "resume"])
+async def test_no_cluster(tmp_path: Path, command: str) -> None:
+    ended = await dtj(command, "count", "--kubeconfig", "nowhere", folder=tmp_path)
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err.startswith("no cluster: ")
+    assert ended.err.endswith("; `dtj local` starts one on this machine\n")
+
+
+async def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
+    user = {"name": "me", "user": {"token": "any"}}
+    clusters = [{"name": "here", "cluster": {"server": "http://127.0.0.1:1"}}]
+    contexts = [{"name": "here", "context": {"cluster": "here", "user": "me"}}]
+    config = {"apiVersion": "v1", "kind": "Config", "clusters": clusters, "contexts": contexts, "users": [user]}
+    (tmp_path / "kubeconfig").write_text(json.dumps({**config, "current-context": "here"}))
+    ended = await dtj("status", "--kubeconfig", "kubeconfig", folder=tmp_path)
+    assert ended.code == 3
+    assert ended.err.startswith("the cluster can't be reached: ")
+    assert len(ended.err.splitlines()) == 1

@@ -1,0 +1,110 @@
+"""The sentences for what happens to a job: tables of statuses."""
+
+import itertools
+from datetime import UTC, datetime
+
+import pytest
+
+from dtj_operator.api.status import Attempt, Condition, JobStatus, LastFailure, Progress, Restarts
+from dtj_operator.cli import story
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def failure(**how: object) -> LastFailure:
+    fields = {"at": NOW, "attempt": 0, "failure_class": "Application", "role": "worker", "index": 1, **how}
+    return LastFailure(**fields)  # type: ignore[arg-type]  # the table's rows are of its fields
+
+
+@pytest.mark.parametrize(
+    ("outcome", "last", "told"),
+    [
+        (
+            "Application",
+            failure(step=60, signal="SIGKILL", message="killed by SIGKILL"),
+            "attempt 0 failed at step 60 by SIGKILL of worker 1 (Application)",
+        ),
+        (
+            "Application",
+            failure(exit_code=1, message="ValueError: no\nmore"),
+            "attempt 0 failed by exit code 1 of worker 1 (Application): ValueError: no",
+        ),
+        ("Image", failure(failure_class="Image", role=None), "attempt 0 failed because of an unknown task (Image)"),
+        # Of an earlier attempt: says nothing of this one.
+        ("Stall", failure(attempt=3), "attempt 0 failed: Stall"),
+        ("Suspended", None, "attempt 0 ended: Suspended"),
+    ],
+)
+def test_the_end_of_an_attempt(outcome: str, last: LastFailure | None, told: str) -> None:
+    assert story.ended(Attempt(attempt=0, start=NOW, outcome=outcome), last) == told
+
+
+@pytest.mark.parametrize(
+    ("step", "epoch", "told"),
+    [
+        (55, 5, "attempt 1 resumed at epoch 5 (step 55)"),
+        (55, None, "attempt 1 resumed (step 55)"),
+        (None, None, "attempt 1 began at the first step: there was no checkpoint yet"),
+    ],
+)
+def test_the_beginning_of_an_attempt(step: int | None, epoch: int | None, told: str) -> None:
+    attempt = Attempt(attempt=1, start=NOW, first_step=NOW, resumed_from_step=step, resumed_from_epoch=epoch)
+    assert story.resumed(attempt) == told
+
+
+def test_each_milestone_is_told_once() -> None:
+    first = Attempt(attempt=0, start=NOW, first_step=NOW)
+    over = Attempt(attempt=0, start=NOW, first_step=NOW, end=NOW, outcome="Application")
+    second = Attempt(attempt=1, start=NOW)
+    stepping = Attempt(attempt=1, start=NOW, first_step=NOW, resumed_from_step=10, resumed_from_epoch=1)
+    done = Attempt(attempt=1, start=NOW, first_step=NOW, end=NOW, outcome="Succeeded", resumed_from_step=10)
+    statuses = [
+        JobStatus(),
+        JobStatus(timeline=[first]),
+        JobStatus(timeline=[over], last_failure=failure(step=12, signal="SIGKILL")),
+        JobStatus(timeline=[over, second], last_failure=failure(step=12, signal="SIGKILL")),
+        JobStatus(timeline=[over, stepping]),
+        JobStatus(timeline=[over, done]),
+    ]
+    told = [line for before, after in itertools.pairwise(statuses) for line in story.milestones(before, after)]
+    assert told == [
+        "attempt 0 failed at step 12 by SIGKILL of worker 1 (Application)",
+        "attempt 1 resumed at epoch 1 (step 10)",
+    ]
+
+
+def test_how_far_it_is() -> None:
+    progress = Progress(at=NOW, epoch=9, epochs=10, step=100, loss=0.017857, examples_per_second=511.7)
+    status = JobStatus(phase="Running", progress=progress)
+    assert story.where(status) == "Running, step 100, epoch 10 of 10, loss 0.01786, 512 examples/s"
+    assert story.where(JobStatus(phase="Queued")) == "Queued"
+
+
+def test_the_end() -> None:
+    restarts = Restarts(failures=1, disruptions=2, total=3)
+    status = JobStatus(phase="Succeeded", reason="worker-0 exited 0", restarts=restarts)
+    assert (
+        story.conclusion(status, 33.6)
+        == "Succeeded after 34 s, 3 restarts (1 failure, 2 disruptions): worker-0 exited 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"), [("Invalid", "spec: no"), ("TemplateRefused", "spec: no"), ("WaitingForPredecessor", None)]
+)
+def test_what_is_not_accepted(reason: str, told: str | None) -> None:
+    refused = Condition(type="Accepted", status="False", reason=reason, last_transition_time=NOW, message="spec: no")
+    assert story.refusal(JobStatus(conditions=[refused])) == told
+    assert story.refusal(JobStatus()) is None
+
+
+def test_the_program_s_last_word() -> None:
+    log = [
+        "test accuracy 0.967",
+        "",
+        "2026-11-30 22:37:39.243594: W tensorflow/core/framework/x.cc:1] Local rendezvous",
+        "I0000 00:00:1796078664.300375   17938 coordination_service.cc:221] Initializing",
+        "dtj-worker: worker-0: done",
+    ]
+    assert story.last_word(log) == "test accuracy 0.967"
+    assert story.last_word(log[1:]) is None
