@@ -124,10 +124,6 @@ def a_strategy_of_one_host(folder: Path) -> Job:
     return Job(folder, "single.py", workers=2, started=1)
 
 
-def keras_3(folder: Path) -> Job:
-    return Job(folder, "fit.py", workers=1, legacy=False)
-
-
 def half_the_batch(folder: Path) -> Job:
     return Job(folder, "single.py", workers=1, strategy="None", batch=Batch(global_size=64))
 
@@ -138,7 +134,6 @@ def half_the_batch(folder: Path) -> Job:
     [
         (no_strategy, (), "each of 2 workers is training alone: no multi-worker strategy was created"),
         (a_strategy_of_one_host, ("--mirrored",), "each of 2 workers is training alone: the program created Mirrored"),
-        (keras_3, (), "fit of Keras 3."),
         (half_the_batch, (), "the program trains with a global batch of 32 (32 on each of 1 replicas)"),
     ],
 )
@@ -150,3 +145,11 @@ def test_a_real_program(tmp_path: Path, job: Callable[[Path], Job], arguments: t
     assert refused.message
     assert refused.message.startswith(problem)
     assert f"dtj: {refused.message}" in ended.lines
+
+
+@pytest.mark.tensorflow
+def test_fit_of_keras_3_on_two_workers(tmp_path: Path) -> None:
+    ended = Job(tmp_path, "fit.py", legacy=False).run()
+    (refused, *_) = [trainer for trainer in ended if trainer.code == 64]
+    assert refused.problem.startswith("fit of Keras 3.")
+    assert "does not work under MultiWorkerMirrored; take tf_keras" in refused.problem

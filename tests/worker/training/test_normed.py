@@ -23,6 +23,7 @@ def test_both_end_with_the_same_weights(attempts: tuple[Path, list[Trainer], lis
     assert (chief.code, other.code) == (0, 0), chief.lines + other.lines
     assert [(r.step, r.epoch) for r in other.told("Restored")] == [(16, 2)]
     assert chief.value("trained") == other.value("trained")
+    assert chief.value("means") == other.value("means")
 
 
 def test_a_batch_per_replica_is_known_in_all_its_sizes(attempts: tuple[Path, list[Trainer], list[Trainer]]) -> None:

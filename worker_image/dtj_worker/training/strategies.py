@@ -30,13 +30,13 @@ def strategy() -> Any:
 
 
 def is_multi_worker(of: Any) -> bool:
-    """Whether the strategy spans processes that take each step together."""
-    return isinstance(of, tf.distribute.MultiWorkerMirroredStrategy)
+    """Whether the strategy spans several processes, which take each step together."""
+    return _processes(of) > 1
 
 
 def local_replicas(of: Any) -> int:
     """How many of the strategy's replicas run in this process."""
-    return int(of.num_replicas_in_sync) // (context().workers if is_multi_worker(of) else 1)
+    return int(of.num_replicas_in_sync) // _processes(of)
 
 
 def communication_options(asked: Communication) -> Any:
@@ -83,6 +83,13 @@ CROSS_DEVICE_OPS = {
     "HierarchicalCopyAllReduce": tf.distribute.HierarchicalCopyAllReduce,
     "ReductionToOneDevice": tf.distribute.ReductionToOneDevice,
 }
+
+
+def _processes(of: Any) -> int:
+    if not isinstance(of, tf.distribute.MultiWorkerMirroredStrategy):
+        return 1
+    cluster = of.cluster_resolver.cluster_spec()
+    return max(1, sum(cluster.num_tasks(job) for job in cluster.jobs if job in ("chief", "worker")))
 
 
 def _devices() -> list[str]:
