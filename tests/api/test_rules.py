@@ -139,6 +139,7 @@ CREATED: dict[str, tuple[Manifest, list[str]]] = {
 STARTED = {"startTime": "2030-01-01T00:00:00Z", "phase": "Running"}
 QUEUED = {"phase": "Queued"}
 SUSPENDED = {"startTime": "2030-01-01T00:00:00Z", "phase": "Suspended"}
+RESUMED = {"startTime": "2030-01-01T00:00:00Z", "phase": "Pending"}
 CLOSED = "can't change once the job has started"
 ROLES_CLOSED = f"spec.roles: roles and their replicas {CLOSED}"
 PLACE_CLOSED = f"spec.checkpoint: the checkpoint's place {CLOSED}"
@@ -194,7 +195,7 @@ def test_a_started_job_keeps_what_its_pods_are_made_of(what: str) -> None:
     assert broken(started(change), started()) == refused
 
 
-@pytest.mark.parametrize("status", [None, QUEUED, SUSPENDED], ids=["new", "queued", "suspended"])
+@pytest.mark.parametrize("status", [None, QUEUED, SUSPENDED, RESUMED], ids=["new", "queued", "suspended", "resumed"])
 @pytest.mark.parametrize("what", CHANGED)
 def test_anything_may_change_while_nothing_runs(what: str, status: Manifest | None) -> None:
     change, _ = CHANGED[what]

@@ -22,7 +22,7 @@ def frozen_hash(spec: JobSpec) -> str:
 
 def frozen_faults(spec: JobSpec, status: JobStatus) -> tuple[str, ...]:
     """The parts that differ from those the job started with; none while nothing of it runs."""
-    if status.frozen is None or status.start_time is None or status.phase == "Suspended":
+    if status.frozen is None or status.start_time is None or status.phase in ("Pending", "Suspended"):
         return ()
     before = dict(part.partition("=")[::2] for part in status.frozen.split(","))
     # Only parts that both know are compared: another version of this operator may know more, or fewer.
