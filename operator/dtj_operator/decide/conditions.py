@@ -4,10 +4,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from dtj_operator.api.bounds import cut
 from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import Condition, ConditionType, JobStatus, Time
-
-MESSAGE_BYTES = 1024
 
 Value = Literal["True", "False", "Unknown"]
 
@@ -35,11 +34,3 @@ def with_condition(
     if found == made:
         return status
     return replace(status, conditions=[made if c is found else c for c in status.conditions])
-
-
-def cut(text: str) -> str:
-    """The text within the status' bound for messages."""
-    encoded = text.encode()
-    if len(encoded) <= MESSAGE_BYTES:
-        return text
-    return encoded[: MESSAGE_BYTES - 3].decode(errors="ignore") + "…"

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from dtj_operator.api.bounds import cut
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import Attempt, GangStatus, JobStatus, LastFailure, Phase, RoleStatus, Time
 from dtj_operator.decide.actions import Failure, Ruling
-from dtj_operator.decide.conditions import cut, says, with_condition
+from dtj_operator.decide.conditions import says, with_condition
 from dtj_operator.decide.members import Members, finished_outside, raised, with_finished
 from dtj_operator.decide.starts import TIMELINE
 from dtj_worker.contract import Task

@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from dtj_operator.api.bounds import bounded
 from dtj_operator.api.names import MANAGER
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.status import FINAL, JobStatus, Time
@@ -112,6 +113,7 @@ def _written(s: Situation, before: JobStatus, found: Plan, emits: list[Emit], no
         if m is not None:
             status, due = report.told(s, m, before, now)
             s = replace(s, status=status)
+        s = replace(s, status=bounded(s.status))
         if s.status != before:
             s = replace(s, status=rolled(before, s.status, now))
     times = [time for time in (due, deadlines.wake_at(s, m, now)) if time is not None]

@@ -9,12 +9,13 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from dtj_operator.api import names
+from dtj_operator.api.bounds import cut
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import CheckpointStatus, ConditionType, JobStatus, Progress, RoleStatus, Time
 from dtj_operator.decide import deadlines
 from dtj_operator.decide.clock import current_attempt
-from dtj_operator.decide.conditions import condition, cut, says, with_condition
+from dtj_operator.decide.conditions import condition, says, with_condition
 from dtj_operator.decide.members import Members, with_finished
 from dtj_operator.gang.choose import choose
 from dtj_worker.contract import TrainingStatus

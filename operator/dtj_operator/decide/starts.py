@@ -5,10 +5,11 @@ The way out of an attempt, and of the job, is in `ends.py`.
 
 from msgspec.structs import replace
 
+from dtj_operator.api.bounds import cut
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import Attempt, JobStatus, Time
-from dtj_operator.decide.conditions import cut, with_condition
+from dtj_operator.decide.conditions import with_condition
 from dtj_operator.decide.members import Members, finished_outside, raised, rounds_of
 from dtj_operator.desired.topology import Topology
 
