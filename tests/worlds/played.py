@@ -1,4 +1,4 @@
-"""The kubelet of SimWorld: starts pods in virtual time and plays the supervisor of `counter.py`, its stream included."""
+"""The kubelet of SimWorld: starts pods in virtual time, plays the supervisor of `counter.py` and its stream."""
 
 import argparse
 import asyncio
@@ -64,7 +64,16 @@ class Attempt(msgspec.Struct):
 
     def told(self) -> TrainingStatus:
         stages = set(self.stages.values())
-        order: tuple[Stage, ...] = ("Dead", "Waiting", "Registered", "Program", "Rendezvous", "Built", "Training", "Done")
+        order: tuple[Stage, ...] = (
+            "Dead",
+            "Waiting",
+            "Registered",
+            "Program",
+            "Rendezvous",
+            "Built",
+            "Training",
+            "Done",
+        )
         return TrainingStatus(
             attempt=self.spec.attempt,
             stage=next(stage for stage in order if stage in stages),
@@ -91,14 +100,15 @@ class Run:
         metadata = pod["metadata"]
         self.pod, self.uid, self.node, self.address = pod, metadata["uid"], pod["spec"]["nodeName"], address
         self.job = JobKey(metadata["namespace"], (metadata.get("labels") or {}).get(names.LABEL_JOB, ""))
+        waiting = Waiting("ContainerCreating")
         self.records = [
-            Record(one["name"], one.get("image", ""), kind, Waiting("ContainerCreating"))
-            for kind, ones in (("init", pod["spec"].get("initContainers") or ()), ("main", pod["spec"]["containers"]))
-            for one in ones
+            Record(one["name"], one["image"], "sidecar" if one.get("restartPolicy") == "Always" else "init", waiting)
+            for one in pod["spec"].get("initContainers") or ()
         ]
-        for record, one in zip(self.records, pod["spec"].get("initContainers") or (), strict=False):
-            record.kind = "sidecar" if one.get("restartPolicy") == "Always" else record.kind
-        trainer = next((one for one in pod["spec"]["containers"] if _env(one, "TF_CONFIG")), pod["spec"]["containers"][0])
+        self.records += [Record(one["name"], one["image"], "main", waiting) for one in pod["spec"]["containers"]]
+        trainer = next(
+            (one for one in pod["spec"]["containers"] if _env(one, "TF_CONFIG")), pod["spec"]["containers"][0]
+        )
         self.trainer, self.arguments = trainer["name"], trainer.get("args") or []
         told = _env(trainer, "DTJ_TASK")
         self.spec = decode(TaskSpec, told) if told else None
@@ -114,7 +124,7 @@ class Run:
 
 
 class PlayedKubelet:
-    """All nodes. What a program does is told by its arguments, as those of `counter.py`; anything else runs for ever."""
+    """All nodes. What a program does is told by its arguments, as for `counter.py`; anything else runs for ever."""
 
     def __init__(self, objects: Objects, clock: Callable[[], datetime]) -> None:
         self._objects = objects
@@ -125,7 +135,6 @@ class PlayedKubelet:
         self.disk: dict[JobKey, tuple[str, int]] = {}
         """The newest checkpoint of a job's name: the run's uid and the step."""
         self.started: list[tuple[str, int, str]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
         self._addresses = 0
 
     async def run(self) -> None:
@@ -137,6 +146,10 @@ class PlayedKubelet:
                         self._end(run)
                 elif change.entry.fields["spec.nodeName"]:
                     self._see(change.entry.decode())
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """What still runs, to be ended with the world."""
+        return [run.task for run in self.runs.values() if run.task is not None]
 
     def _see(self, pod: Json) -> None:
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
@@ -166,8 +179,8 @@ class PlayedKubelet:
             message = end.verdict.termination_message() if end.verdict else ""
             now = self._objects.timestamp()
             state = Terminated(
-                exit_code=end.code, reason="Completed" if end.code == 0 else end.reason, message=message, finished_at=now,
-                started_at=now, container_id="played://1",
+                exit_code=end.code, reason="Completed" if end.code == 0 else end.reason, message=message,
+                finished_at=now, started_at=now, container_id="played://1",
             )  # fmt: skip
             self._say(run, state)
         if run.node in self.lost:
@@ -248,13 +261,17 @@ class PlayedKubelet:
     def _fire(self, run: Run, spec: TaskSpec) -> None:
         assert spec.fault is not None
         if spec.fault.exit_code is not None:
-            raise Ended(spec.fault.exit_code, self._verdict(run, "Program", spec.fault.exit_code, "a fault was asked for"))
+            raise Ended(
+                spec.fault.exit_code, self._verdict(run, "Program", spec.fault.exit_code, "a fault was asked for")
+            )
         if spec.fault.signal == "SIGTERM":
             raise Ended(EXIT_STOPPED, self._verdict(run, "Stopped", EXIT_STOPPED, "asked to stop"))
         raise self._killed(run)
 
     def _killed(self, run: Run) -> Ended:
-        verdict = Verdict(self._number(run), "child", "Program", self._name(run), signal="SIGKILL", step=run.step or None)
+        verdict = Verdict(
+            self._number(run), "child", "Program", self._name(run), signal="SIGKILL", step=run.step or None
+        )
         return Ended(SIGKILL, verdict)
 
     def _verdict(self, run: Run, kind: VerdictKind, code: int, message: str) -> Verdict:
@@ -370,7 +387,9 @@ class PlayedKubelet:
                 record.state = state if record.name == run.trainer or record.kind == "init" else record.state
             elif record.kind == "init":
                 now = self._objects.timestamp()
-                done = Terminated(exit_code=0, reason="Completed", finished_at=now, started_at=now, container_id="played://0")
+                done = Terminated(
+                    exit_code=0, reason="Completed", finished_at=now, started_at=now, container_id="played://0"
+                )
                 record.state = done if isinstance(state, Running) else record.state
             else:
                 record.state = state

@@ -1,24 +1,25 @@
-"""SimWorld: the real controller on the embedded API in one process and in virtual time; only the programs are played."""
+"""SimWorld: the real controller on the embedded API, in one process and virtual time; only the programs are played."""
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable
+import logging
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from dtj_operator.api.crd import crd
 from dtj_operator.api.observed import Facts, JobKey, Situation
 from dtj_operator.api.status import round_of
 from dtj_operator.kube.client import JOB, POD, ApiError, Kind, kind_named
+from dtj_operator.kube.fleet import Fleet
 from dtj_operator.kube.lease import Sole
 from dtj_operator.kube.reflector import LISTED
 from dtj_operator.kube.store import Store
-from dtj_operator.kube.fleet import Fleet
 from dtj_operator.local.api import Api
 from dtj_operator.local.claims import Claims
-from dtj_operator.local.direct import DirectClient
 from dtj_operator.local.failures import ApiFailure
 from dtj_operator.local.node.machine import node
 from dtj_operator.local.objects import Objects
@@ -30,6 +31,7 @@ from dtj_operator.manager.telemetry import Metrics
 from dtj_worker.contract import Task
 from tests.worlds.monitor import Monitor
 from tests.worlds.played import PlayedKubelet
+from tests.worlds.process import RUNNING, Client, History, Process, Steps, Weather, stepwise
 from tests.worlds.world import (
     CLAIM,
     NAMESPACE,
@@ -45,54 +47,37 @@ from tests.worlds.world import (
 )
 
 START = datetime(2026, 11, 30, 12, tzinfo=UTC)
-Answer = TypeVar("Answer")
 
 
-def clock() -> datetime:
-    return START + timedelta(seconds=asyncio.get_running_loop().time())
-
-
-class Faulty(DirectClient):
-    """The operator's client. `at` is called at each place where the operator may be killed or the API server may fail:
-    before a request is sent, and after it was carried out and before its answer is read."""
-
-    def __init__(self, api: Api, at: Callable[[str], Awaitable[None]]) -> None:
-        super().__init__(api)
-        self._at = at
-
-    async def _answer(self, verb: Any, kind: Kind, namespace: str | None, name: str = "", **rest: Any) -> Json:
-        what = f"{verb} {kind.kind} {name or rest.get('body', {}).get('metadata', {}).get('name', '')}"
-        await self._at(f"before {what}")
-        answer = await super()._answer(verb, kind, namespace, name, **rest)
-        await self._at(f"after {what}")
-        return answer
+CRD = crd()
 
 
 class SimWorld:
-    """Use `sim_world()`. `places` counts the places at which the operator may be killed; `kill_at` names one of them."""
+    """Use `sim_world()`. `history` knows the operator's steps, `weather` is what stands between it and the API."""
 
     name = "sim"
 
     def __init__(self, *, nodes: int = 3, gpus: int = 4) -> None:
         uids = (f"{n:08x}-0000-4000-8000-000000000000" for n in itertools.count(1))
-        self.api = Api(now=clock, uid=lambda: next(uids))
+        self.skew = timedelta()
+        """How far the operator's and everyone's clock was set apart from the time that has passed."""
+        self.api = Api(now=self.now, uid=lambda: next(uids))
         self.objects_ = Objects(self.api, "sim")
-        self.objects_.create("customresourcedefinitions.apiextensions.k8s.io", crd())
+        self.objects_.create("customresourcedefinitions.apiextensions.k8s.io", CRD)
         self.objects_.create("namespaces", {"metadata": {"name": "dtj-system"}})
         for index in range(nodes):
             self.objects_.create("nodes", node(f"n{index}", gpus, self.objects_.timestamp()))
         self.objects_.create("persistentvolumeclaims", CLAIM)
-        self.kubelet = PlayedKubelet(self.objects_, clock)
-        self.monitor = Monitor(self.objects_, self.api.state.store, self.kubelet)
-        self.store: Store | None = None
-        self.places = 0
-        self.kill_at: int | None = None
-        self.killed_at = ""
-        self.fail_next: list[Callable[[str], None]] = []
+        self.kubelet = PlayedKubelet(self.objects_, self.now)
+        self.cluster = Steps()
+        self.monitor = Monitor(self.api.state.store, self.kubelet)
+        self.monitor.is_operators_turn = lambda: isinstance(RUNNING.get(), Process)
+        self.weather = Weather()
+        self.history = History(self._mark)
+        self.controller: Controller | None = None
         self._changed = asyncio.Event()
         self.api.state.store.listen(lambda change: self._changed.set())
-        self._operator: asyncio.Task[None] | None = None
-        self._restarts = asyncio.Event()
+        self._process: Process | None = None
 
     def can(self, ability: Ability) -> bool:
         return True
@@ -170,50 +155,45 @@ class SimWorld:
             store.put(POD, pod)
         return store.situation(job)
 
+    def now(self) -> datetime:
+        return START + timedelta(seconds=asyncio.get_running_loop().time()) + self.skew
+
     def kill_operator(self) -> None:
         """At once, wherever it is; another one starts a second later."""
-        assert self._operator is not None, "there is no operator"
-        self._operator.cancel()
+        if self._process is not None:
+            self._process.kill()
+
+    def operators_tasks(self) -> list[asyncio.Task[None]]:
+        return [self._process.task] if self._process and self._process.task else []
 
     async def operate(self) -> None:
         """The operator's Deployment."""
         while True:
-            self._operator = asyncio.create_task(self._live())
-            await asyncio.wait([self._operator])
-            if not self._operator.cancelled() and (error := self._operator.exception()):
+            process = self._process = Process(self.history)
+            process.task = start_in(process, self._live(process))
+            await asyncio.wait([process.task])
+            process.is_dead = True
+            if not process.task.cancelled() and (error := process.task.exception()) and not isinstance(error, ApiError):
                 raise error
             await asyncio.sleep(1)
 
-    async def _live(self) -> None:
+    async def _live(self, process: Process) -> None:
         """One process of the operator. Nothing it does after a kill reaches the API server."""
-        dead = False
+        client = Client(self.api, process, self.weather, self.monitor)
+        facts = await survey(client, Facts(namespace="dtj-system", started_at=self.now()), (None,))
+        metrics = Metrics(asyncio.get_running_loop().time)
+        controller = self.controller = Controller(
+            client, facts, clock=self.now, leader=Sole(), lines=self.kubelet.lines, metrics=metrics
+        )
+        await controller.start()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(controller.run())
+            for kind in LISTED:
+                tasks.create_task(controller.reflector.follow(kind))
 
-        async def at(place: str) -> None:
-            if dead:
-                raise asyncio.CancelledError
-            self.places += 1
-            if self.places == self.kill_at:
-                self.killed_at = place
-                self.kill_operator()
-                await asyncio.Event().wait()
-            if self.fail_next:
-                self.fail_next.pop(0)(place)
-
-        client = Faulty(self.api, at)
-        try:
-            facts = await survey(client, Facts(namespace="dtj-system", started_at=clock()), (None,))
-            loop = asyncio.get_running_loop()
-            controller = Controller(
-                client, facts, clock=clock, leader=Sole(), lines=self.kubelet.lines, metrics=Metrics(loop.time)
-            )
-            self.store = controller.store
-            await controller.start()
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(controller.run())
-                for kind in LISTED:
-                    tasks.create_task(controller.reflector.follow(kind))
-        finally:
-            dead = True
+    def _mark(self) -> tuple[object, ...]:
+        """What differs if anything in the world but the operator's memory does."""
+        return self.api.state.store.revision, self.cluster.count, asyncio.get_running_loop().time()
 
     def _owned(self, job: JobKey) -> bool:
         if self.objects_.find(STORAGE, job.namespace, job.name) is not None:
@@ -230,7 +210,14 @@ class SimWorld:
         served = self.api.kind(kind.api_version, kind.plural)
         try:
             reply = self.api.request(
-                Request(verb=verb, kind=served, namespace=NAMESPACE if served.namespaced else "", name=name, body=body, **more)
+                Request(
+                    verb=verb,
+                    kind=served,
+                    namespace=NAMESPACE if served.namespaced else "",
+                    name=name,
+                    body=body,
+                    **more,
+                )
             )
         except ApiFailure as failure:
             raise Refused(str(failure)) from None
@@ -250,17 +237,29 @@ def kind_of_any(api: Api, manifest: Json) -> Kind:
     return kind_named(manifest["kind"])
 
 
+def start_in(steps: Steps, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task whose steps, and those of all tasks it starts, are counted there."""
+    context = copy_context()
+    context.run(RUNNING.set, steps)
+    return asyncio.create_task(coroutine, context=context)
+
+
 @asynccontextmanager
 async def sim_world(**options: Any) -> AsyncIterator[SimWorld]:
     """A world in virtual time; must run on a loop of looptime. At the end nothing may have been wrong at any time."""
+    loop = asyncio.get_running_loop()
+    factory_before = loop.get_task_factory()
+    loop.set_task_factory(stepwise)
     world = SimWorld(**options)
+    log = logging.getLogger("dtj_operator")
+    log.addHandler(world.monitor)
     controllers = (
         world.kubelet.run(),
         Scheduler(world.objects_).run(),
         Claims(world.objects_, Path("/nowhere")).run(),
         world.operate(),
     )
-    tasks = [asyncio.create_task(one) for one in controllers]
+    tasks = [start_in(world.cluster, one) for one in controllers]
     try:
         yield world
         world.monitor.check()
@@ -268,9 +267,10 @@ async def sim_world(**options: Any) -> AsyncIterator[SimWorld]:
             if task.done():
                 task.result()
     finally:
-        if world._operator is not None:
-            world._operator.cancel()
-            await asyncio.wait([world._operator])
-        for task in tasks:
+        log.removeHandler(world.monitor)
+        world.kill_operator()
+        everything = [*tasks, *world.kubelet.tasks(), *world.operators_tasks()]
+        for task in everything:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*everything, return_exceptions=True)
+        loop.set_task_factory(factory_before)

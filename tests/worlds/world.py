@@ -6,6 +6,8 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from dtj_operator.api.observed import JobKey, Situation
+from dtj_operator.api.reasons import Reason
+from dtj_operator.api.status import Attempt, Condition, ConditionType
 from dtj_worker.contract import Task
 
 Json = dict[str, Any]
@@ -125,7 +127,12 @@ def counting(
     **spec: Any,
 ) -> Json:
     """A job of `tests/programs/counter.py`; `pod`, `trainer` and further fields of the spec are laid over it."""
-    program = ["counter.py", f"--steps={steps}", f"--step-seconds={step_seconds}", f"--checkpoint-every={checkpoint_every}"]
+    program = [
+        "counter.py",
+        f"--steps={steps}",
+        f"--step-seconds={step_seconds}",
+        f"--checkpoint-every={checkpoint_every}",
+    ]
     container = {"name": "trainer", "image": "dtj/worker:latest", "args": [*program, *arguments], **(trainer or {})}
     noted = {**(annotations or {}), **({"dtj.dev/fault": fault} if fault else {})}
     return {
@@ -167,3 +174,43 @@ def step_reached(step: int) -> Holds:
 
 def checkpoint_reached(step: int) -> Holds:
     return lambda s: s.status.checkpoint is not None and (s.status.checkpoint.step or 0) >= step
+
+
+def trains(attempt: int) -> Holds:
+    """This attempt has made a step."""
+    return lambda s: _newest(s, attempt) is not None
+
+
+def resumed(attempt: int) -> Holds:
+    """This attempt has made a step and began at a checkpoint."""
+
+    def holds(s: Situation) -> bool:
+        found = _newest(s, attempt)
+        return found is not None and found.resumed_from_step is not None
+
+    return holds
+
+
+def _newest(s: Situation, attempt: int) -> Attempt | None:
+    newest = s.status.timeline[-1] if s.status.timeline else None
+    return newest if newest and newest.attempt == attempt and newest.first_step else None
+
+
+def says(condition: ConditionType, status: str, reason: Reason | None = None) -> Holds:
+    """A condition of the job has this status, and this reason if one is named."""
+
+    def holds(s: Situation) -> bool:
+        found = condition_of(s, condition)
+        return found is not None and found.status == status and reason in (None, found.reason)
+
+    return holds
+
+
+def condition_of(s: Situation, type_: ConditionType) -> Condition | None:
+    return next((one for one in s.status.conditions if one.type == type_), None)
+
+
+def why_failed(s: Situation) -> str | None:
+    """The reason of the condition Failed."""
+    failed = condition_of(s, "Failed")
+    return failed.reason if failed and failed.status == "True" else None

@@ -1,0 +1,81 @@
+"""EmbeddedWorld: the embedded cluster with its real processes, supervisors of `counter.py` and the operator's own."""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from dtj_operator.api.observed import JobKey, PodView
+from dtj_operator.local.cluster import Cluster, Options, cluster
+from dtj_operator.local.logs import LogQuery
+from dtj_worker.contract import Task
+from tests.local.embedded import can_isolate
+from tests.worlds.inprocess import InProcess
+from tests.worlds.world import CLAIM, Ability, AskToStop, ExhaustMemory, Hurt, KillSupervisor, KillTrainer, LoseNode
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+TRAINER = "trainer"
+
+
+class EmbeddedWorld(InProcess):
+    """Use `embedded_world()`."""
+
+    name = "embedded"
+
+    def __init__(self, running: Cluster) -> None:
+        super().__init__(running.api)
+        self.cluster = running
+        self.stored.create("persistentvolumeclaims", CLAIM)
+
+    def can(self, ability: Ability) -> bool:
+        return ability in ABILITIES
+
+    async def log(self, job: JobKey, task: Task) -> str:
+        query = LogQuery(namespace=job.namespace, pod=self._wanted(job, task).name, container=TRAINER)
+        return b"".join([chunk async for chunk in self.cluster.kubelet.logs(query)]).decode()
+
+    def check(self) -> None:
+        """Nothing is watched here but by SimWorld."""
+
+    async def hurt_operator(self) -> None:
+        operator = self.cluster.operator
+        assert operator is not None
+        if operator.pid is not None:
+            os.kill(operator.pid, signal.SIGKILL)
+
+    async def hurt_pod(self, pod: PodView, what: Hurt) -> None:
+        match what:
+            case KillTrainer():
+                os.kill(self._processes(pod)[1], signal.SIGKILL)
+            case KillSupervisor():
+                os.kill(self._processes(pod)[0], signal.SIGKILL)
+            case AskToStop():
+                os.kill(self._processes(pod)[0], signal.SIGTERM)
+            case LoseNode():
+                assert pod.node is not None, f"{pod.name} is on no node"
+                self.cluster.kubelet.lose(pod.node)
+            case ExhaustMemory():
+                raise NotImplementedError("no memory is limited here")
+            case _:
+                raise NotImplementedError(what)
+
+    def _processes(self, pod: PodView) -> list[int]:
+        """The supervisor, then its child."""
+        found = self.cluster.kubelet.processes("default", pod.name, TRAINER)
+        assert len(found) > 1, f"{pod.name} runs {len(found)} processes, and not a supervisor with its child"
+        return found
+
+
+ABILITIES: frozenset[Ability] = frozenset()
+
+
+@asynccontextmanager
+async def embedded_world(
+    say: Callable[[str], None] = lambda told: None, **options: Any
+) -> AsyncIterator[EmbeddedWorld]:
+    """A world in true time, its network its own where that is allowed. No process of it is left at the end."""
+    asked = Options(**{"folder": PROGRAMS, "nodes": 3, "gpus": 4, "isolate": can_isolate(), **options})
+    async with cluster(asked, say) as running:
+        yield EmbeddedWorld(running)
