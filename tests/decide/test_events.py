@@ -11,7 +11,7 @@ def told(plans: list[Plan]) -> list[tuple[str, str]]:
 
 def test_the_life_of_a_job_that_fails_once() -> None:
     world = World(spec(gang={"scheduler": "BuiltIn"}))
-    assert told(world.settle()) == [("Normal", "Queued"), ("Normal", "Waiting")]
+    assert told(world.settle()) == [("Normal", "Queued")]
     world.admit()
     assert told(world.settle()) == []
     world.schedule()
@@ -23,7 +23,7 @@ def test_the_life_of_a_job_that_fails_once() -> None:
     world.end("mnist-worker-1-0", 9)
     assert told(world.settle()) == [("Warning", "Application")]
     world.reap()
-    assert told(world.settle()) == [("Normal", "Queued"), ("Normal", "Waiting")]
+    assert told(world.settle()) == [("Normal", "Queued")]
     world.admit()
     world.settle()
     world.schedule()

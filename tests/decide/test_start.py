@@ -346,7 +346,7 @@ def test_a_gang_that_is_bound_begins_its_attempt() -> None:
     assert (status.phase, said(status, "GangScheduled"), made.reason) == (
         "Starting",
         "True Bound",
-        "all 2 pods have a node",
+        "a node for all 2 pods",
     )
     assert (status.start_time, status.gang.formed, status.gang.wait_seconds) == (NOW, 0, 60)
     assert status.gang.missed == 0

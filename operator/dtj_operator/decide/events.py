@@ -37,7 +37,10 @@ def _of_phase(before: JobStatus, after: JobStatus) -> Iterator[Emit]:
     elif after.phase not in (before.phase, "Pending"):
         yield Emit("Normal", after.phase, words)
     elif after.gang.waiting_for not in (None, before.gang.waiting_for) and after.gang.admitted_at is None:
-        yield Emit("Normal", "Waiting", words)
+        said = condition(after, "GangScheduled")
+        # That a gang waits for its turn was told with the phase; what it lacks is worth an Event.
+        if before.gang.waiting_for is not None or (said is not None and said.reason != "Waiting"):
+            yield Emit("Normal", said.reason if said else "Waiting", words)
 
 
 def _of_evaluator(before: JobStatus, after: JobStatus) -> Iterator[Emit]:

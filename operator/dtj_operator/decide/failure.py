@@ -149,7 +149,7 @@ def _ended_pod(s: Situation, m: Members, task: Task, pod: PodView) -> End:
     if is_disrupted or pod.deleting_since is not None:
         return End(DISRUPTED, at, _disrupted(s, m, task, pod))
     reason = pod.disrupted_by or (end.reason if end else "") or pod.phase_reason or ""
-    message = (verdict.message if verdict else "") or (end.message if end else "") or pod.disruption_message
+    message = verdict.message if verdict else (end.message if end else "") or pod.disruption_message
     if reason == "OOMKilled":
         step = verdict.step if verdict else _step(s)
         what = f"ran out of memory{at_step(step)}"

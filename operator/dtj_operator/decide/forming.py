@@ -13,7 +13,7 @@ from dtj_operator.decide.actions import Create, Plan, Ungate
 from dtj_operator.decide.members import Members
 from dtj_operator.decide.recovery import backoff
 from dtj_operator.decide.stopping import deletes, sentence
-from dtj_operator.decide.words import is_quota
+from dtj_operator.decide.words import all_pods, is_quota
 from dtj_operator.desired.pods import pod
 from dtj_operator.desired.probes import probe_of
 from dtj_operator.desired.topology import spec_of
@@ -80,7 +80,7 @@ def released(s: Situation, m: Members, now: Time) -> Plan | None:
     backend, _ = choose(spec_of(s), s.facts)
     state, missing = backend.state(s, m.topology), m.missing()
     if state.is_bound and not missing:
-        return Plan(starts.formed(s, m, now), reason=f"all {len(m.topology.gang)} pods have a node")
+        return Plan(starts.formed(s, m, now), reason=f"a node for {all_pods(len(m.topology.gang))}")
     made = [pod(s, m.topology, task, m.rounds[task], s.status.attempt) for task in missing]
     creates = [Create(backend.mark(s, m.topology, manifest)) for manifest in made]
     # A pod that is let go before its peers exist would hold a node for a gang that may never be whole.

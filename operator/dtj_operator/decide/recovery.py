@@ -14,7 +14,7 @@ from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import FailureClass, JobStatus, RecoveryState, Restarts, Time
 from dtj_operator.decide import nodes
 from dtj_operator.decide.actions import Counter, Failure, Ruling
-from dtj_operator.decide.words import memory_advice, signature
+from dtj_operator.decide.words import all_pods, memory_advice, signature
 
 SAME_OUT_OF_MEMORY = 2
 """More memory does not come from trying again; once is allowed for a neighbour's fault."""
@@ -59,7 +59,7 @@ def rule(s: Situation, failure: Failure, pods: int, now: Time, *, may_ignore: bo
     state = replace(state, not_before=now + wait if wait else None)
     when = f"in {round(wait.total_seconds())} s" if wait else "now"
     how_often = _how_often(s, counter, state, restarts)
-    replaced = f"all {pods} pods replaced" if pods != 1 else "its pod replaced"
+    replaced = f"{all_pods(pods)} replaced"
     return Ruling(
         "Restart", counter, state, restarts, f"{how_often}, attempt {s.status.attempt + 1} {when}, {replaced}"
     )

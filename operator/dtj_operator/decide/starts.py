@@ -11,6 +11,7 @@ from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import Attempt, JobStatus, Time
 from dtj_operator.decide.conditions import with_condition
 from dtj_operator.decide.members import Members, finished_outside, raised, rounds_of
+from dtj_operator.decide.words import all_pods
 from dtj_operator.desired.topology import Topology
 
 TIMELINE = 20
@@ -99,7 +100,7 @@ def formed(s: Situation, m: Members, now: Time) -> JobStatus:
     status = replace(
         s.status,
         phase="Starting",
-        reason=f"all {len(m.topology.gang)} pods have a node",
+        reason=f"a node for {all_pods(len(m.topology.gang))}",
         start_time=s.status.start_time or now,
         timeline=[*s.status.timeline, Attempt(attempt=s.status.attempt, start=now)][-TIMELINE:],
         gang=replace(gang, formed=formed, missed=0, waiting_for=None, wait_seconds=waited),

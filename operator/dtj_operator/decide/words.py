@@ -41,6 +41,11 @@ def collective(message: str) -> bool:
     return _COLLECTIVE.search(message) is not None
 
 
+def all_pods(count: int) -> str:
+    """The pods of a whole gang, as the subject of a sentence."""
+    return "its pod" if count == 1 else f"all {count} pods"
+
+
 def at_step(step: int | None) -> str:
     return "" if step is None else f" at step {step}"
 
