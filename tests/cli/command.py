@@ -55,10 +55,10 @@ def write(folder: Path, *documents: Json) -> str:
     return str(file)
 
 
-async def dtj(*arguments: str, folder: Path, stdin: str | None = None) -> Output:
+async def dtj(*arguments: str, folder: Path, stdin: str | None = None, within: float = PATIENCE_SECONDS) -> Output:
     """Run it to its end."""
     async with started(*arguments, folder=folder, stdin=stdin is not None) as process:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(within):
             out, err = await process.communicate(stdin.encode() if stdin is not None else None)
         assert process.returncode is not None
         return Output(process.returncode, out.decode(), err.decode())
