@@ -229,7 +229,7 @@ FOUND: dict[str, tuple[Manifest, list[str]]] = {
     "a mount where the program works": (
         job(
             {"program": {"configMap": "x"}},
-            trainer(workingDir="/app", volumeMounts=[{"mountPath": "/program"}, {"mountPath": "/app"}]),
+            trainer(workingDir="/app/", volumeMounts=[{"mountPath": "/program"}, {"mountPath": "/app"}]),
         ),
         [
             f"{MAIN}.volumeMounts[1].mountPath: /app is where spec.program is mounted",

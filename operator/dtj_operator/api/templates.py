@@ -185,7 +185,7 @@ def _mount_faults(trainer: list[Piece], settings: Settings) -> Iterator[str]:
     folders = [folder for piece in trainer if isinstance(folder := piece.container.get("workingDir"), str)]
     taken = {}
     if settings.program is not None:
-        taken[folders[-1] if folders else settings.program] = "spec.program"
+        taken[(folders[-1] if folders else settings.program).rstrip("/")] = "spec.program"
     if settings.checkpoints is not None:
         taken[settings.checkpoints] = "spec.checkpoint"
     for piece in trainer:
