@@ -169,7 +169,11 @@ def condition(body: Json, type_: str) -> Json:
 
 
 def lives(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
+    """Whether the process runs; one that only waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 async def death(pid: int) -> None:

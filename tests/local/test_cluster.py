@@ -109,7 +109,7 @@ from pathlib import Path
 from tests.local.embedded import embedded, pod
 
 async def main():
-    async with embedded(Path(sys.argv[1]), operator=True, state=Path(sys.argv[1], "state")) as nodes:
+    async with embedded(Path(sys.argv[1]), operator=True) as nodes:
         # A child in a session of its own that has lost its parent, and one that has not.
         nodes.create(pod("stays", script="(setsid sleep 1000 &); sleep 1000 & echo ready; wait"))
         await nodes.says("stays", "ready")
@@ -122,9 +122,11 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_outlives_the_process_of_the_cluster(tmp_path: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, text=True) as owner:
+def test_nothing_outlives_the_process_of_the_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    command, environment = [sys.executable, "-c", KILLED, str(tmp_path)], os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=environment, text=True) as owner:
         assert owner.stdout is not None
         processes: list[int] = json.loads(owner.stdout.readline())
         processes += orphans_of(processes[0])
@@ -133,6 +135,11 @@ def test_nothing_outlives_the_process_of_the_cluster(tmp_path: Path, number: sig
     for process in processes:
         asyncio.run(death(process))
     assert not any(lives(process) for process in processes)
+    # Its files go when the next one comes.
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert len([*tmp_path.glob("dtj-*")]) == 1
+    asyncio.run(starts_and_ends(tmp_path))
+    assert [*tmp_path.glob("dtj-*")] == []
 
 
 async def test_the_first_line_says_which_ports_are_open_and_to_whom(tmp_path: Path) -> None:
@@ -189,6 +196,11 @@ async def test_a_lost_node_is_not_heard_of_and_its_processes_run_on(tmp_path: Pa
         nodes.create(pod("later", "true"))
         await nodes.ended("later")
         assert lives(command)
+
+
+async def starts_and_ends(folder: Path) -> None:
+    async with embedded(folder):
+        pass
 
 
 def orphans_of(process: int) -> list[int]:

@@ -214,8 +214,11 @@ async def test_a_deleted_claim_takes_its_folder_along_when_no_pod_uses_it(nodes:
     nodes.create(pod("uses", script="echo /data; exec sleep 1000", volumeMounts=mounts, spec=volumes))
     folder = (await nodes.says("uses", "c\n")).strip()
     nodes.objects.delete("persistentvolumeclaims", claim["metadata"])
-    nodes.objects.delete("pods", nodes.pod("uses")["metadata"], grace_seconds=1)
+    nodes.create({"kind": "PersistentVolumeClaim", "metadata": {"name": "other", "namespace": "default"}, "spec": spec})
+    # When this one is bound, the deletion of the first has been looked at, too.
+    await nodes.until("other", lambda claim: claim["status"]["phase"] == "Bound", "persistentvolumeclaims")
     assert is_folder(folder)
+    nodes.objects.delete("pods", nodes.pod("uses")["metadata"], grace_seconds=1)
     await nodes.gone("uses")
     await nodes.until_gone("persistentvolumes", "", f"pvc-{claim['metadata']['uid']}")
     assert not is_folder(folder)

@@ -1,15 +1,17 @@
 """The embedded cluster as a whole: API server, controllers, kubelet, the operator's process. All of it ends as one."""
 
 import asyncio
+import fcntl
 import json
 import logging
+import os
 import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,8 @@ log = logging.getLogger(__name__)
 
 OPERATOR_NAMESPACE = "dtj-system"
 WORKER = "dtj-worker"
+STATE_PREFIX = "dtj-cluster-"
+LOCK = "lock"
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +85,7 @@ async def cluster(options: Options, say: Callable[[str], None]) -> AsyncIterator
     be had, OperatorFailed where the operator can't work; OSError where the port is taken.
     """
     async with AsyncExitStack() as stack:
+        _sweep()
         state = _state(options, stack)
         run = await stack.enter_async_context(runtime(state / "runtime.log", isolated=options.isolate))
         api = Api()
@@ -138,9 +143,24 @@ def _state(options: Options, stack: AsyncExitStack) -> Path:
     if options.state is not None:
         options.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         return options.state.absolute()
-    state = Path(tempfile.mkdtemp(prefix="dtj-")).resolve()
+    state = Path(tempfile.mkdtemp(prefix=STATE_PREFIX)).resolve()
     stack.callback(shutil.rmtree, state, ignore_errors=True)
+    # Held for as long as we live: what nobody holds is left over. It has its name only once it is held.
+    beside = state / f"{LOCK}.new"
+    fcntl.flock(stack.enter_context(beside.open("w")), fcntl.LOCK_EX)
+    beside.rename(state / LOCK)
     return state
+
+
+def _sweep() -> None:
+    """Take away what clusters have left behind that were killed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{STATE_PREFIX}*"):
+        # The folder is everyone's: whatever another user has put there is let alone.
+        with suppress(OSError):
+            if left.lstat().st_uid == os.geteuid():
+                with (left / LOCK).open("rb") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left)
 
 
 def _entry_point(python: Path, state: Path) -> tuple[str, ...]:

@@ -139,6 +139,8 @@ async def runtime(log: Path, *, isolated: bool = False) -> AsyncIterator[Runtime
             raise NoIsolation(first.strip())
         yield Runtime(ours, is_isolated=isolated)
     finally:
+        # Not closed alone: a thread may still be waiting for its first word, and would keep it open.
+        ours.shutdown(socket.SHUT_RDWR)
         ours.close()
         await asyncio.to_thread(program.wait)
 

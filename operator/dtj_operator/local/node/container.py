@@ -5,6 +5,7 @@ import errno
 import os
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -74,7 +75,15 @@ class Container:
         """Run it, once more. ConfigError or NoCommand: it can't be made; NotStarted: its command can't be run."""
         self._command = self._prepared(mounts, place)
         self.record.container_id = f"dtj://{secrets.token_hex(32)}"
-        self.process = await self._machine.runtime.run(self._command)
+        starting = asyncio.create_task(self._machine.runtime.run(self._command))
+        try:
+            self.process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # It may run by now, and has to be ended like any other before its pod is over.
+            with suppress(NotStarted):
+                self.process = await starting
+                self.record.state = Running(self._machine.objects.timestamp())
+            raise
         self.record.state = Running(self._machine.objects.timestamp())
 
     def refused(self, why: NotStarted) -> str:
