@@ -98,13 +98,15 @@ def test_what_is_not_accepted(reason: str, told: str | None) -> None:
     assert story.refusal(JobStatus()) is None
 
 
-def test_the_program_s_last_word() -> None:
-    log = [
-        "test accuracy 0.967",
-        "",
-        "2026-11-30 22:37:39.243594: W tensorflow/core/framework/x.cc:1] Local rendezvous",
-        "I0000 00:00:1796078664.300375   17938 coordination_service.cc:221] Initializing",
-        "dtj-worker: worker-0: done",
-    ]
-    assert story.last_word(log) == "test accuracy 0.967"
-    assert story.last_word(log[1:]) is None
+@pytest.mark.parametrize(
+    ("line", "is_spoken"),
+    [
+        ("test accuracy 0.967", True),
+        ("  ", False),
+        ("2026-11-30 22:37:39.243594: W tensorflow/core/framework/x.cc:1] Local rendezvous", False),
+        ("I0000 00:00:1796078664.300375   17938 coordination_service.cc:221] Initializing", False),
+        ("dtj-worker: worker-0: done", False),
+    ],
+)
+def test_what_the_program_said_itself(line: str, is_spoken: bool) -> None:
+    assert story.is_spoken(line) == is_spoken

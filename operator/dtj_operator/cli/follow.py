@@ -7,6 +7,7 @@ from typing import Any
 
 from dtj_operator.api import names
 from dtj_operator.api.observed import JobKey, PodView
+from dtj_operator.cli.pods import trainer as trainer_of
 from dtj_operator.kube import views
 from dtj_operator.local.cluster import Cluster
 from dtj_operator.local.failures import ApiFailure
@@ -24,7 +25,7 @@ class Follower:
     """Reads what the cluster's own store tells; nothing is asked for twice, nothing missed."""
 
     def __init__(self, cluster: Cluster, key: JobKey, on_line: Callable[[str, str], None]) -> None:
-        """`on_line` gets each line of a trainer with its task's name, as it is written."""
+        """`on_line` gets each line as it is written, a trainer's with its task, a sidecar's with `worker-0/name`."""
         self._kubelet = cluster.kubelet
         self._key = key
         self._objects = Objects(cluster.api, "dtj")
@@ -85,11 +86,12 @@ class Follower:
             view = views.pod(pod)
             if view is None or metadata["namespace"] != self._key.namespace:
                 continue
-            statuses = (pod.get("status") or {}).get("containerStatuses") or []
-            for container in statuses:
+            trainer = trainer_of(pod) or {}
+            for container in (pod.get("status") or {}).get("containerStatuses") or ():
                 at = f"{view.uid}/{container['name']}"
                 if at not in self._readers and set(container.get("state") or {}) & {"running", "terminated"}:
-                    shown = str(view.task) if len(statuses) == 1 else f"{view.task}/{container['name']}"
+                    is_trainer = container["name"] == trainer.get("name")
+                    shown = str(view.task) if is_trainer else f"{view.task}/{container['name']}"
                     query = LogQuery(
                         namespace=self._key.namespace, pod=view.name, container=container["name"], follow=True
                     )

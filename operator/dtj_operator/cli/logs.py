@@ -11,12 +11,12 @@ import urllib3
 from kubernetes.client import ApiException
 
 from dtj_operator.api.parse import parse_status
-from dtj_operator.cli import story
+from dtj_operator.cli import pods, story
 from dtj_operator.cli.outcome import BAD_MANIFEST, FAILED, Ended
 from dtj_operator.cli.remote import Access, Remote
 from dtj_operator.kube import views
-from dtj_worker.codec import ContractError, decode
-from dtj_worker.contract import ENV_TASK, Task, TaskSpec
+from dtj_worker.codec import ContractError
+from dtj_worker.contract import Task
 
 Json = dict[str, Any]
 
@@ -91,12 +91,12 @@ def _sources(remote: Remote, job: Json) -> list[Source]:
     found = []
     for pod in remote.pods(job):
         view = views.pod(pod)
-        trainer = _trainer(pod)
+        trainer = pods.trainer(pod)
         if view is not None and trainer is not None:
             statuses = (pod.get("status") or {}).get("containerStatuses") or ()
             state = next((s.get("state") or {} for s in statuses if s["name"] == trainer["name"]), {})
             has_started = bool({"running", "terminated"} & set(state))
-            found.append(Source(view.task, view.name, trainer["name"], _attempt(trainer), has_started))
+            found.append(Source(view.task, view.name, trainer["name"], pods.attempt(trainer), has_started))
     return sorted(found, key=lambda source: (source.attempt, source.task.role, source.task.index))
 
 
@@ -104,20 +104,6 @@ def _chosen(sources: Sequence[Source], task: Task | None, attempt: int | None, *
     """Those asked for; of each task's pods the newest, unless `every` one is wanted or an attempt is named."""
     found = [s for s in sources if task in (None, s.task) and attempt in (None, s.attempt)]
     return found if every else list({source.task: source for source in found}.values())
-
-
-def _trainer(pod: Json) -> Json | None:
-    """The container that was given a task; sidecars never are."""
-    containers = pod["spec"]["containers"]
-    return next((c for c in containers if any(v["name"] == ENV_TASK for v in c.get("env") or ())), None)
-
-
-def _attempt(trainer: Json) -> int:
-    text = next(str(variable.get("value")) for variable in trainer["env"] if variable["name"] == ENV_TASK)
-    try:
-        return decode(TaskSpec, text).attempt
-    except ContractError:
-        return 0
 
 
 def _nothing(job: Json, task: Task | None, attempt: int | None) -> str:

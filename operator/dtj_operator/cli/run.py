@@ -129,7 +129,7 @@ class _Run:
         self._show = show
         self._key = JobKey(job.namespace, job.name)
         self._story: list[str] = []
-        self._spoken: dict[str, list[str]] = {}
+        self._last_words: dict[str, str] = {}
         self.last: Json | None = None
 
     async def run(self) -> int:
@@ -142,13 +142,16 @@ class _Run:
             isolate=self._wish.isolate,
             state=self._wish.keep,
         )
+        limit = asyncio.timeout(self._wish.timeout)
         try:
             with self._show:
-                async with asyncio.timeout(self._wish.timeout), cluster(options, self._show.say) as running:
+                async with limit, cluster(options, self._show.say) as running:
                     for line in running.lines:
                         self._show.say(line, "dim")
                     return await self._follow(running)
         except TimeoutError:
+            if not limit.expired():
+                raise
             self._show.say(f"{self._key}: not over after {self._wish.timeout:g} s (--timeout)")
             self._tell_last()
             return TIMED_OUT
@@ -193,8 +196,8 @@ class _Run:
         for line in self._story:
             self._show.say(line)
         chief = "chief-0" if "chief" in status.roles else str(Task("worker", 0))
-        if word := story.last_word(self._spoken.get(chief, [])):
-            self._show.say(f"{chief}: {word}")
+        if chief in self._last_words:
+            self._show.say(f"{chief}: {self._last_words[chief]}")
         is_good = status.phase == "Succeeded"
         self._show.say(story.conclusion(status, self._show.seconds), "bold green" if is_good else "bold red")
         if self._wish.keep is not None:
@@ -207,5 +210,6 @@ class _Run:
             self._show.say(f"it is {story.where(status)}" + (f": {status.reason}" if status.reason else ""))
 
     def _log(self, task: str, line: str) -> None:
-        self._spoken.setdefault(task, []).append(line)
+        if story.is_spoken(line):
+            self._last_words[task] = line.strip()
         self._show.log(task, line)

@@ -18,7 +18,6 @@ _STYLES = {"Succeeded": "bold green", "Failed": "bold red", "Running": "green", 
 _TASK_STYLES = ("cyan", "magenta", "blue", "yellow", "green")
 _LINE_SECONDS = 5.0
 """Between two plain lines that say only how far it is."""
-_DRAW_SECONDS = 0.2
 
 
 class Show:
@@ -31,12 +30,19 @@ class Show:
         self._live: Live | None = None
         self._told = ("", "")
         self._line_at = 0.0
-        self._drawn_at = 0.0
+        self._seen: tuple[JobStatus, Sequence[PodView]] = JobStatus(), ()
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
-            self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
+            self._live = Live(
+                console=self._console,
+                get_renderable=self._table,
+                refresh_per_second=4,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
             self._live.start()
         return self
 
@@ -57,7 +63,7 @@ class Show:
         """One line of a program, with its task before it."""
         if self._logs:
             style = _TASK_STYLES[sum(task.encode()) % len(_TASK_STYLES)]
-            self._console.print(Text(f"{task} | ", style).append_text(Text.from_ansi(line)), soft_wrap=True)
+            self._console.print(Text.assemble((f"{task} | ", style), Text.from_ansi(line)), soft_wrap=True)
 
     def status(self, status: JobStatus, pods: Sequence[PodView]) -> None:
         """What the job is doing now."""
@@ -70,11 +76,11 @@ class Show:
         elif self._live is None and now - self._line_at >= _LINE_SECONDS and status.phase == "Running":
             self._line_at = now
             self.say(f"{self.seconds:6.1f} s  {story.where(status)}")
-        if self._live is not None and (now - self._drawn_at >= _DRAW_SECONDS or story.is_final(status)):
-            self._drawn_at = now
-            self._live.update(self._table(status, pods), refresh=True)
+        self._seen = status, pods
 
-    def _table(self, status: JobStatus, pods: Sequence[PodView]) -> Group:
+    def _table(self) -> Group:
+        """Drawn by a thread of its own, so that the seconds go on while nothing is heard."""
+        status, pods = self._seen
         head = Text.assemble(
             (self._title, "bold"),
             "  ",

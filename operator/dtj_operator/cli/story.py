@@ -1,7 +1,6 @@
 """What there is to tell of a job: the sentences for a change of its status, and those at its end. Pure."""
 
 import re
-from collections.abc import Iterable
 
 from dtj_operator.api.status import FINAL, Attempt, JobStatus, LastFailure
 
@@ -88,10 +87,9 @@ def is_final(status: JobStatus) -> bool:
     return status.phase in FINAL
 
 
-def last_word(lines: Iterable[str]) -> str | None:
-    """The last line of a trainer's log that its program printed."""
-    spoken = [line for line in lines if line.strip() and not _NOISE.match(line)]
-    return spoken[-1].strip() if spoken else None
+def is_spoken(line: str) -> bool:
+    """Whether a line of a trainer's log is one that its program printed."""
+    return bool(line.strip()) and not _NOISE.match(line)
 
 
 def _cause(failure: LastFailure) -> str:
