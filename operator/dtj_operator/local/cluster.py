@@ -169,7 +169,7 @@ def _entry_point(python: Path, state: Path) -> tuple[str, ...]:
     if installed.exists():
         return (str(installed),)
     archive = state / f"{WORKER}.pyz"
-    subprocess.run([Path(sys.executable).parent / WORKER, INSTALL_OPTION, archive], check=True)
+    subprocess.run([sys.executable, "-P", "-m", "dtj_worker.supervisor.main", INSTALL_OPTION, archive], check=True)
     return str(python), str(archive)
 
 
