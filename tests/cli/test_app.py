@@ -20,7 +20,7 @@ CLUSTER_OPTIONS = {"--namespace", "-n", "--kubeconfig", "--context"}
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_on_the_page_and_no_other(name: str) -> None:
     section = next(text for text in PAGE.split("\n## ") if re.match(rf"dtj .*\b{name}\b", text))
-    told = set(re.findall(r"`(--?[a-z]+)[ `]", section))
+    told = set(re.findall(r"`(--?[a-z-]+)[ `]", section))
     has = {option for one in COMMANDS[name].params for option in one.opts if option.startswith("-")}
     assert told - CLUSTER_OPTIONS == has - CLUSTER_OPTIONS
 

@@ -1,13 +1,16 @@
 """`dtj run` from the outside: what it prints where, its exit code, and what is left of it."""
 
+import asyncio
 import json
+import os
+import pty
 import signal
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.cli.command import CLAIM, all_gone, counting, dtj, folders, started, until_line, write
+from tests.cli.command import CLAIM, DTJ, all_gone, counting, dtj, folders, started, until_line, write
 
 STEPS = ("--steps", "100", "--step-seconds", "0.02")
 
@@ -71,8 +74,8 @@ async def test_a_fault_costs_one_restart(
 
 async def test_a_job_that_fails(tmp_path: Path) -> None:
     job = counting("--steps", "5", "--exit-code", "7", recovery={"maxRestarts": 0})
-    file = write(tmp_path, CLAIM, job)
-    ended = await dtj("run", "-f", file, "-o", "yaml", "--keep", "kept", folder=tmp_path)
+    file = write(tmp_path, job)
+    ended = await dtj("run", "-f", file, "-o", "yaml", "--keep", "kept", "--make-claims", folder=tmp_path)
     assert ended.code == 1
     assert yaml.safe_load(ended.out)["status"]["lastFailure"]["exitCode"] == 7
     assert "Failed after " in ended.err.splitlines()[-2]
@@ -99,6 +102,36 @@ async def test_interrupted(tmp_path: Path, number: int, code: int) -> None:
         assert process.returncode == code
     await all_gone(tmp_path)
     assert folders(tmp_path) == []
+
+
+async def test_a_terminal_gets_a_table(tmp_path: Path) -> None:
+    file = write(tmp_path, CLAIM, counting("--steps", "20"))
+    ours, theirs = pty.openpty()
+    seen = asyncio.create_task(asyncio.to_thread(read_terminal, ours))
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "TMPDIR": str(tmp_path)}
+    process = await asyncio.create_subprocess_exec(
+        DTJ, "run", "-f", file, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    )
+    os.close(theirs)
+    shown = await seen
+    assert await process.wait() == 0
+    assert b"TASK" in shown
+    assert b"attempt 0, restarts 0, " in shown
+    assert b"ended with 0" in shown
+    assert b"worker-1: counted to 20" in shown
+
+
+def read_terminal(ours: int) -> bytes:
+    """Everything that is written to it, until nobody has it open any more."""
+    shown = b""
+    try:
+        while data := os.read(ours, 4096):
+            shown += data
+    except OSError:
+        pass  # Linux tells the end of a terminal as an error.
+    finally:
+        os.close(ours)
+    return shown
 
 
 async def test_killed(tmp_path: Path) -> None:

@@ -60,6 +60,9 @@ def run(
     timeout: Annotated[float | None, typer.Option(min=0, help="Seconds after which to give up, with code 124.")] = None,
     isolate: Isolate = False,
     keep: Keep = None,
+    make_claims: Annotated[
+        bool, typer.Option("--make-claims", help="Make the claims that the job names and the file lacks, empty.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Leave out what the programs print.")] = False,
 ) -> None:
     """Run a job on this machine, without Kubernetes, to its end."""
@@ -77,6 +80,7 @@ def run(
         timeout=timeout,
         isolate=isolate,
         keep=keep,
+        make_claims=make_claims,
         quiet=quiet,
     )
     sys.exit(run_job(wish))

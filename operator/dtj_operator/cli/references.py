@@ -3,28 +3,55 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from dtj_operator.cli.manifest import Document
 
 Json = dict[str, Any]
 
 
-def missing(job: Document, documents: Sequence[Document]) -> list[str]:
-    """A line for each ConfigMap, Secret or claim that the job names and no document holds."""
+CLAIM = "PersistentVolumeClaim"
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """An object that the job names, at `path`, and no document holds."""
+
+    path: str
+    kind: str
+    name: str
+    namespace: str
+
+    def __str__(self) -> str:
+        more = ", or have --make-claims make an empty one" if self.kind == CLAIM else ""
+        return (
+            f"{self.path}: there is no {self.kind} {self.name} in namespace {self.namespace}; "
+            f"an embedded cluster has only what the file holds: add it there{more}"
+        )
+
+    def made(self) -> Json:
+        """An empty claim in its place."""
+        return {
+            "apiVersion": "v1",
+            "kind": CLAIM,
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+        }
+
+
+def missing(job: Document, documents: Sequence[Document]) -> list[Missing]:
+    """Each ConfigMap, Secret or claim that the job names and no document holds, once."""
     there = {(d.body.get("kind"), d.namespace, d.name) for d in documents}
-    lines = {}
+    found: dict[tuple[str, str], Missing] = {}
     for path, kind, name in _references(job.body.get("spec") or {}):
         if (kind, job.namespace, name) not in there:
-            lines[kind, name] = (
-                f"{path}: there is no {kind} {name} in namespace {job.namespace}; "
-                "an embedded cluster has only what the file holds: add it there"
-            )
-    return list(lines.values())
+            found.setdefault((kind, name), Missing(path, kind, name, job.namespace))
+    return list(found.values())
 
 
 def _references(spec: Json) -> Iterator[tuple[str, str, str]]:
     checkpoint, program = spec.get("checkpoint") or {}, spec.get("program") or {}
     if name := checkpoint.get("persistentVolumeClaim"):
-        yield "spec.checkpoint.persistentVolumeClaim", "PersistentVolumeClaim", name
+        yield "spec.checkpoint.persistentVolumeClaim", CLAIM, name
     if volume := checkpoint.get("volume"):
         yield from _of_volume(volume, "spec.checkpoint.volume")
     if name := program.get("configMap"):
@@ -45,7 +72,7 @@ def _of_pod(pod: Json, path: str) -> Iterator[tuple[str, str, str]]:
 
 def _of_volume(volume: Json, path: str) -> Iterator[tuple[str, str, str]]:
     for field, kind, key in (
-        ("persistentVolumeClaim", "PersistentVolumeClaim", "claimName"),
+        ("persistentVolumeClaim", CLAIM, "claimName"),
         ("configMap", "ConfigMap", "name"),
         ("secret", "Secret", "secretName"),
     ):

@@ -28,7 +28,7 @@ from dtj_operator.cli.outcome import (
     Ended,
 )
 from dtj_operator.cli.printing import Format, printed
-from dtj_operator.cli.references import missing
+from dtj_operator.cli.references import CLAIM, missing
 from dtj_operator.cli.show import Show
 from dtj_operator.local.cluster import Cluster, Options, cluster
 from dtj_operator.local.deployment import OperatorFailed
@@ -55,6 +55,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     python: Path = Path(sys.executable)
     isolate: bool = False
     keep: Path | None = None
+    make_claims: bool = False
 
 
 def run(wish: Wish) -> int:
@@ -112,11 +113,13 @@ def _checked(wish: Wish) -> tuple[list[Document], Document]:
         documents = [failing if document is job else document for document in documents]
         job = failing
     faults = manifest.faults(job)
-    if not faults:
-        faults = [f"{job.place}: {line}" for line in missing(job, documents)]
     if faults:
         raise Ended(BAD_MANIFEST, faults)
-    return documents, job
+    lacking = missing(job, documents)
+    made = [one for one in lacking if one.kind == CLAIM and wish.make_claims]
+    if faults := [f"{job.place}: {one}" for one in lacking if one not in made]:
+        raise Ended(BAD_MANIFEST, faults)
+    return [*documents, *(Document(one.made(), "--make-claims", job.folder) for one in made)], job
 
 
 class _Run:
