@@ -205,6 +205,7 @@ async def test_a_pod_has_a_deadline_of_its_own(nodes: Embedded) -> None:
     pytest.param("echo words > /dev/termination-log; exit 1", "File", "words\n", id="by the path in the command"),
     pytest.param("echo last words; exit 1", "FallbackToLogsOnError", "last words\n", id="from the log"),
     pytest.param("echo last words", "FallbackToLogsOnError", None, id="not from the log of a success"),
+    pytest.param("rm $DTJ_TERMINATION_LOG; exit 1", "File", None, id="none where the file is gone"),
     pytest.param("echo last words; exit 1", "File", None, id="not from the log unless asked for"),
 ])  # fmt: skip
 async def test_a_container_leaves_a_message(nodes: Embedded, script: str, policy: str, message: str | None) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +99,22 @@ async def test_variables_build_on_earlier_ones(objects: Objects) -> None:
     }
     variables = podenv.environment(POD, container, PLACE, objects)
     assert variables["SUM"] == "over+2+$(LATER)+$(CM_a)"
-    assert podenv.words(container, variables, ("dtj-worker",)) == ("run", "over+2+$(LATER)+$(CM_a)", "x$(NONE)")
+    assert podenv.words(container, variables) == ("run", "over+2+$(LATER)+$(CM_a)", "x$(NONE)")
 
 
-def test_without_a_command_the_arguments_go_to_the_entry_point() -> None:
-    assert podenv.words({"args": ["train.py", "$(X)"]}, {"X": "1"}, ("dtj-worker",)) == ("dtj-worker", "train.py", "1")
+async def test_a_mount_does_not_move_the_program_that_stands_for_the_image(nodes: Embedded, tmp_path: Path) -> None:
+    (tmp_path / "hello.py").write_text("import sys; print('hello', *sys.argv[1:])")
+    # The worker lies below such a path on this machine.
+    above = f"/{Path(sys.executable).parts[1]}"
+    mounts = [{"name": "v", "mountPath": above}]
+    spec = {"volumes": [{"name": "v", "emptyDir": {}}]}
+    body = pod(
+        "hello", "x", args=["hello.py", "$(X)"], volumeMounts=mounts, env=[{"name": "X", "value": "1"}], spec=spec
+    )
+    del body["spec"]["containers"][0]["command"]
+    nodes.create(body)
+    await nodes.ended("hello")
+    assert "hello 1\n" in await nodes.log("hello")
 
 
 def test_credentials_of_this_machine_stay_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,11 +74,10 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
-def words(container: Json, variables: Mapping[str, str], entry_point: tuple[str, ...]) -> tuple[str, ...]:
-    """The command line; the image's entry point where the container names no command."""
-    command = [expanded(word, variables) for word in container.get("command") or ()]
-    arguments = [expanded(word, variables) for word in container.get("args") or ()]
-    return (*(command or entry_point), *arguments)
+def words(container: Json, variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The command line; without a command it goes on behind the image's entry point."""
+    told = [*(container.get("command") or ()), *(container.get("args") or ())]
+    return tuple(expanded(word, variables) for word in told)
 
 
 def field(pod: Json, path: str, place: Place) -> str:

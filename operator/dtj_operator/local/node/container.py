@@ -126,7 +126,6 @@ class Container:
         machine, pod, spec = self._machine, self._pod, self.spec
         metadata = pod["metadata"]
         variables = podenv.environment(pod, spec, place, machine.objects)
-        words = podenv.words(spec, variables, machine.entry_point)
         if not spec.get("command") and not spec.get("args") and not _is_trainer(pod, spec):
             raise NoCommand(f"container {self.record.name} names no command, and there are no images here to ask")
         for file in (self._message_file, self.log(self.record.restarts)):
@@ -142,7 +141,10 @@ class Container:
         own = {name: here(value) for name, value in variables.items()}
         own[ENV_TERMINATION_LOG] = str(self._message_file)
         command = Command(
-            words=tuple(here(word) for word in words),
+            words=(
+                *(() if spec.get("command") else machine.entry_point),
+                *(here(word) for word in podenv.words(spec, variables)),
+            ),
             environment=podenv.base(machine.python, hostname) | own,
             folder=inside.here(spec.get("workingDir") or "") or str(machine.folder),
             log=str(self.log(self.record.restarts)),
@@ -163,7 +165,12 @@ class Container:
 
     def _message(self, code: int) -> str:
         """The termination message, by the container's policy."""
-        told: str = self._message_file.read_bytes()[-TERMINATION_BYTES:].decode(errors="replace")
+        try:
+            written = self._message_file.read_bytes()
+        except OSError:
+            # The program has put something else in its place.
+            written = b""
+        told: str = written[-TERMINATION_BYTES:].decode(errors="replace")
         if told or code == 0 or self.spec.get("terminationMessagePolicy") != "FallbackToLogsOnError":
             return told
         return last_lines(self.log(self.record.restarts), LAST_LINES, LAST_BYTES)
