@@ -10,7 +10,7 @@ from dtj_operator.api.status import FINAL, Time
 from dtj_operator.decide import deadlines, ends, failure, recovery, starts
 from dtj_operator.decide.actions import Delete, DeleteJob, Failure, Plan
 from dtj_operator.decide.forming import next_try
-from dtj_operator.decide.members import Members, members
+from dtj_operator.decide.members import Members, holds_nothing, members
 from dtj_operator.decide.stopping import deletes
 from dtj_operator.desired.topology import spec_of
 from dtj_worker.contract import Task
@@ -78,17 +78,17 @@ def evaluator_ended(s: Situation, m: Members, now: Time) -> Plan | None:
     found = failure.evaluator_end(s, m, task, now)
     if found is None:
         return None
-    limits, starts = spec_of(s).recovery, s.status.starts.get(str(task), 0)
+    limits, times = spec_of(s).recovery, s.status.starts.get(str(task), 0)
     own = recovery.matching(s, found, may_ignore=True)
-    exhausted = found.kind not in ("Disruption", "Preempted") and starts >= limits.max_restarts
+    exhausted = found.kind not in ("Disruption", "Preempted") and times >= limits.max_restarts
     if own is not None and own.action == "Fail":
         return Plan(ends.failed(s, "FailedByRule", f"{found}: a rule says Fail", found.kind, now), reason=str(found))
     if (exhausted or not found.heals) and role.required:
-        words = f"{found}: restarted {starts} times, and the job requires it"
+        words = f"{found}: restarted {times} times, and the job requires it"
         return Plan(ends.failed(s, "EvaluatorFailed", words, found.kind, now), reason=words)
     if exhausted or not found.heals or (own is not None and own.action == "Ignore"):
         return Plan(ends.ended_alone(s, found, now), reason=f"{found}: it stays ended")
-    wait = recovery.backoff(s.uid, starts + 1, limits.backoff.initial_seconds, limits.backoff.max_seconds)
+    wait = recovery.backoff(s.uid, times + 1, limits.backoff.initial_seconds, limits.backoff.max_seconds)
     status = ends.restarted_alone(s, m, found, now + wait if wait else None, now)
     return Plan(status, reason=f"{found}: restarted alone, the training goes on")
 
@@ -147,4 +147,4 @@ def _pods_to_go(s: Situation, now: Time) -> list[PodView]:
     if policy == "All":
         return list(s.pods)
     old = members(s, now).leftovers if s.spec is not None and policy == "Running" else ()
-    return [pod for pod in s.pods if not pod.is_over or pod in old]
+    return [pod for pod in s.pods if not holds_nothing(pod) or pod in old]

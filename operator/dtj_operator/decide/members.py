@@ -14,7 +14,7 @@ from dtj_operator.desired.topology import Topology, topology
 from dtj_worker.contract import Task
 
 LAST_WORDS = timedelta(seconds=10)
-"""How long a culprit whose end was told by others may take to end by itself, so that its logs can be kept."""
+"""How long a culprit's pod may take to end by itself, so that its logs can be kept."""
 
 
 class Members(Struct, frozen=True):
@@ -122,6 +122,11 @@ def finished_outside(status: JobStatus, gang: Iterable[Task]) -> dict[str, str]:
     return {role: text for role, text in status.finished.items() if role not in roles}
 
 
+def holds_nothing(pod: PodView) -> bool:
+    """Whether the pod is nothing but its logs: no container of it runs any more."""
+    return pod.is_over and not pod.lingers
+
+
 def _kept(s: Situation, old: list[PodView], now: Time) -> frozenset[str]:
     """Names of the culprits' pods of the last failed attempts, as many as `keepFailedPods` says.
 
@@ -133,14 +138,15 @@ def _kept(s: Situation, old: list[PodView], now: Time) -> frozenset[str]:
     if last is None or last.pod is None or limit == 0:
         return frozenset()
     culprits_round = _round_in(last.pod)
-    told_by_others = last.exit_code is not None or last.signal is not None
+    has_ended = last.exit_code is not None or last.signal is not None
+    is_ending = has_ended and now < last.at + LAST_WORDS
     kept = [
         pod
         for pod in old
         if pod.deleting_since is None
         and (
-            (pod.name == last.pod and (pod.is_over or (told_by_others and now < last.at + LAST_WORDS)))
-            or (pod.stage == "Failed" and pod.round < culprits_round)
+            (pod.name == last.pod and (holds_nothing(pod) or is_ending))
+            or (pod.stage == "Failed" and holds_nothing(pod) and pod.round < culprits_round)
         )
     ]
     kept.sort(key=lambda pod: pod.round, reverse=True)

@@ -56,6 +56,7 @@ def pod(manifest: Json) -> PodView | None:
         started_at=_started(status) if stage in ("Running", "Succeeded", "Failed") else None,
         # Kubernetes writes down when the grace period will be over, not when deletion was asked for.
         deleting_since=deleted - timedelta(seconds=grace) if deleted else None,
+        lingers=end is not None and status.get("phase") not in ("Succeeded", "Failed"),
         grace_seconds=grace,
         trainer=end,
         verdict=verdict,
