@@ -142,6 +142,13 @@ def test_the_evaluator_restarts_alone(evaluator: tuple[PodView, ...], reason: st
     assert (again.status, kinds(again)) == (None, ["Create evaluator-0-1"])
 
 
+def test_an_evaluator_s_end_shortens_no_back_off() -> None:
+    s = evaluated(exited("evaluator-0", 1))
+    later = NOW + timedelta(seconds=200)
+    s = replace(s, status=replace(s.status, phase="Restarting", recovery=RecoveryState(not_before=later)))
+    assert after(s, plan(s, NOW)).recovery.not_before == later
+
+
 def test_an_evaluator_that_keeps_failing_waits_and_then_stays_ended() -> None:
     job_status = {"roles": {"evaluator": RoleStatus(desired=1, scheduled=1)}}
     s = evaluated(exited("evaluator-0", 1))
@@ -245,6 +252,19 @@ def test_the_culprit_s_pod_outlives_the_job_unless_all_are_cleaned() -> None:
         [running("worker-0"), exited("worker-1", 1)], job=spec(recovery={"maxRestarts": 0}, cleanPodPolicy="All")
     )
     assert kinds(plan(s, NOW))[2:] == ["Delete worker-0-0", "Delete worker-1-0"]
+
+
+def test_a_sidecar_keeps_no_finished_job_alive_and_no_failed_pod() -> None:
+    """kubeflow/trainer#1183, where it did."""
+    lingering = replace(DONE, lingers=True)
+    s = final([lingering], cleanPodPolicy="None")
+    assert "Delete worker-0-0" in kinds(plan(s, NOW))
+    culprit = replace(exited("worker-1", 1), lingers=True)
+    s = attempt([running("worker-0"), culprit])
+    made = plan(s, NOW)
+    assert (kinds(made), made.wake_at) == (["Delete worker-0-0"], NOW + timedelta(seconds=10))
+    s = replace(s, status=after(s, made), pods=(culprit,))
+    assert "Delete worker-1-0" in kinds(plan(s, NOW + timedelta(seconds=10)))
 
 
 def test_time_to_live() -> None:

@@ -164,6 +164,13 @@ def test_a_predecessor_is_looked_for_every_5_seconds() -> None:
     assert made.wake_at == NOW + timedelta(seconds=5)
 
 
+def test_a_refused_template_is_asked_for_again_by_the_clock() -> None:
+    s = answered(403, "pods is forbidden: no service account", seconds=60)
+    s = replace(s, status=after(s, plan(s, NOW)))
+    made = plan(s, NOW)
+    assert (made.status, kinds(made), made.wake_at) == (None, [], NOW + timedelta(seconds=240))
+
+
 def test_every_role_is_asked_for() -> None:
     s = new(spec(roles={"chief": {}, "ps": {"replicas": 3}, "evaluator": {}}))
     assert kinds(plan(s, NOW)) == ["Probe chief", "Probe worker", "Probe ps", "Probe evaluator"]

@@ -1,7 +1,5 @@
 """Whether a job may start at all: its manifest, its names, its pods as the API server sees them. Nothing runs here."""
 
-from datetime import timedelta
-
 from dtj_operator.api import names
 from dtj_operator.api.observed import ForeignChild, ProbeResult, Situation
 from dtj_operator.api.reasons import Reason
@@ -9,6 +7,7 @@ from dtj_operator.api.status import JobStatus, Time
 from dtj_operator.decide import starts
 from dtj_operator.decide.actions import Action, Create, Plan, Probe
 from dtj_operator.decide.conditions import with_condition
+from dtj_operator.decide.deadlines import refused_template
 from dtj_operator.decide.members import Members
 from dtj_operator.decide.words import is_quota
 from dtj_operator.desired.objects import children
@@ -18,9 +17,6 @@ from dtj_operator.desired.probes import probe_of, template_hash
 from dtj_operator.desired.topology import spec_of, topology_faults
 from dtj_operator.gang.choose import choose
 from dtj_worker.contract import Role
-
-ASK_AGAIN = timedelta(minutes=5)
-"""A refused template may be taken later without an edit: a service account is made, a policy is relaxed."""
 
 
 def unreadable(s: Situation, now: Time) -> Plan | None:
@@ -44,7 +40,8 @@ def not_acceptable(s: Situation, m: Members, now: Time) -> Plan | None:
     refused = {role: answer for role, answer in answers.items() if answer is not None and _is_refusal(answer)}
     if refused:
         words = "; ".join(f"spec.roles.{role}.template: {answer.message}" for role, answer in refused.items())
-        again = [probe(s, m, role) for role, answer in refused.items() if _is_old(answer, now)]
+        dues = {role: refused_template(answer) for role, answer in refused.items()}
+        again = [probe(s, m, role) for role, due in dues.items() if due is not None and due.due <= now]
         return _refuse(s, "TemplateRefused", words, now, *again)
     unasked = tuple(probe(s, m, role) for role, answer in answers.items() if answer is None)
     if unasked:
@@ -105,10 +102,6 @@ def _left_behind(child: ForeignChild) -> str:
 def _is_refusal(answer: ProbeResult) -> bool:
     """Whether the API server will not take such a pod, for want of something else than quota."""
     return 400 <= answer.code < 500 and not is_quota(answer.message)
-
-
-def _is_old(answer: ProbeResult, now: Time) -> bool:
-    return answer.heard_at is not None and now >= answer.heard_at + ASK_AGAIN
 
 
 def _isolated(s: Situation, m: Members, status: JobStatus, now: Time) -> JobStatus:

@@ -44,14 +44,15 @@ def restarting_after(s: Situation, m: Members, failure: Failure, ruling: Ruling,
 
 def restarted_alone(s: Situation, m: Members, failure: Failure, not_before: Time | None, now: Time) -> JobStatus:
     """A task outside the gang gets a new pod; the attempt goes on."""
-    task = failure.task
-    starts = s.status.starts | {str(task): s.status.starts.get(str(task), 0) + 1}
+    name, running = str(failure.task), s.status.recovery.not_before
+    # The gang may be backing off, and does not come back earlier for this.
+    latest = max((due for due in (not_before, running) if due is not None), default=None)
     return replace(
         s.status,
-        rounds=raised(s.status, m.topology.tasks, [task]),
-        starts=starts,
+        rounds=raised(s.status, m.topology.tasks, [failure.task]),
+        starts=s.status.starts | {name: s.status.starts.get(name, 0) + 1},
         roles=_evaluator_unscheduled(s.status),
-        recovery=replace(s.status.recovery, not_before=not_before),
+        recovery=replace(s.status.recovery, not_before=latest),
         last_failure=_last(failure, now),
     )
 

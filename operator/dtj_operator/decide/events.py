@@ -45,16 +45,8 @@ def _of_phase(before: JobStatus, after: JobStatus) -> Iterator[Emit]:
 
 def _of_evaluator(before: JobStatus, after: JobStatus) -> Iterator[Emit]:
     """The end of a task outside the gang, which moves no phase."""
-    failure = after.last_failure
-    if (
-        failure is not None
-        and failure != before.last_failure
-        and (after.attempt, after.phase)
-        == (
-            before.attempt,
-            before.phase,
-        )
-    ):
+    failure, stays = after.last_failure, (after.attempt, after.phase) == (before.attempt, before.phase)
+    if failure is not None and failure != before.last_failure and stays:
         yield Emit("Warning", failure.failure_class, f"{failure.role}-{failure.index}: {failure.message}")
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from dtj_operator.api import names
 from dtj_operator.api.observed import PodView, Situation
 from dtj_operator.api.status import FailureClass, Time
-from dtj_operator.decide import deadlines
+from dtj_operator.decide import hearing, lost
 from dtj_operator.decide.actions import Failure
 from dtj_operator.decide.members import Members
 from dtj_operator.decide.words import at_step, collective, is_own_limit, is_refusal
@@ -83,7 +83,7 @@ def unstarted(s: Situation, m: Members, blames: str) -> Failure | None:
 
 def unregistered(s: Situation, m: Members, blames: str) -> Failure | None:
     """The first task whose supervisor the chief's has not seen in time."""
-    missing = deadlines.unregistered(s, m)
+    missing = hearing.unregistered(s, m)
     if not missing:
         return None
     return _failure(s, m, missing[0], m.wanted.get(missing[0]), "Rendezvous", what=f"did not register: {blames}")
@@ -107,8 +107,8 @@ def _end(s: Situation, m: Members, task: Task, now: Time) -> End | None:
     if pod is None:
         # A pod of a round that was never bound as a whole is still to be made.
         was_there = s.status.gang.formed is not None and m.rounds[task] <= s.status.gang.formed
-        lost = _failure(s, m, task, None, "Disruption", what="was deleted by someone")
-        return End(DISRUPTED, None, lost) if was_there and task in m.topology.gang else None
+        missing = _failure(s, m, task, None, "Disruption", what="was deleted by someone")
+        return End(DISRUPTED, None, missing) if was_there and task in m.topology.gang else None
     if pod.stage == "Succeeded":
         return None
     if pod.stage == "Failed":
@@ -116,10 +116,10 @@ def _end(s: Situation, m: Members, task: Task, now: Time) -> End | None:
     # A gang that is not formed yet loses no attempt by it: it is taken back.
     if pod.deleting_since is not None and s.status.phase != "Queued" and _counts_as_gone(s, pod, now):
         return End(DISRUPTED, pod.deleting_since, _disrupted(s, m, task, pod))
-    node = deadlines.lost_node(s, pod)
+    node = lost.lost_node(s, pod)
     if node is not None and node.due <= now:
-        lost = _failure(s, m, task, pod, "Disruption", what=f"was lost: {node.blames}")
-        return End(DISRUPTED, node.due, lost)
+        on_lost_node = _failure(s, m, task, pod, "Disruption", what=f"was lost: {node.blames}")
+        return End(DISRUPTED, node.due, on_lost_node)
     if pod.waiting_reason in NEVER_HEAL:
         what = f"can't start: {pod.waiting_reason}: {pod.waiting_message}"
         never = _failure(s, m, task, pod, "Image", what=what, reason=pod.waiting_reason, heals=False)
@@ -129,7 +129,7 @@ def _end(s: Situation, m: Members, task: Task, now: Time) -> End | None:
 
 def _counts_as_gone(s: Situation, pod: PodView, now: Time) -> bool:
     """A pod on its way out that ran may still save and say how it ended; one that never ran has nothing to say."""
-    due = deadlines.termination(s, pod)
+    due = lost.termination(s, pod)
     return pod.stage != "Running" or (due is not None and due.due <= now)
 
 
@@ -151,14 +151,14 @@ def _ended_pod(s: Situation, m: Members, task: Task, pod: PodView) -> End:
     reason = pod.disrupted_by or (end.reason if end else "") or pod.phase_reason or ""
     message = verdict.message if verdict else (end.message if end else "") or pod.disruption_message
     if reason == "OOMKilled":
-        step = verdict.step if verdict else _step(s)
+        step = verdict.step if verdict else hearing.step(s)
         what = f"ran out of memory{at_step(step)}"
         told = _failure(s, m, task, pod, "OutOfMemory", what=what, step=step, message=message, reason=reason)
         return End(OUT_OF_MEMORY, at, told)
     if verdict is not None and verdict.kind != "Done":
         told = replace(_told(s, m, task, pod, verdict, message=message), reason=reason)
         return End(RANKS.get(verdict.kind, SIGNAL if verdict.signal else EXIT), at, told)
-    step = _step(s)
+    step = hearing.step(s)
     number = end.signal if end else None
     name = _signal(number) if number else None
     code = end.exit_code if end and not number else None
@@ -179,7 +179,7 @@ def _told(
     message: str,
 ) -> Failure:
     """A failure as a supervisor tells it: the task's own, or the chief's about it."""
-    step = word.step if word.step is not None else _step(s)
+    step = word.step if word.step is not None else hearing.step(s)
     ended = f"exited {word.exit_code}" if word.exit_code is not None else "ended"
     what = {
         "Saved": f"was asked to stop and saved{at_step(step)}",
@@ -198,7 +198,7 @@ def _told(
 
 def _first_death(s: Situation, m: Members) -> Failure | None:
     """The first death that the chief's supervisor recorded in this attempt."""
-    death: Death | None = s.training.status.first_death if s.training and deadlines.speaks(s) else None
+    death: Death | None = s.training.status.first_death if s.training and hearing.speaks(s) else None
     if death is None or death.kind == "Done":
         return None
     try:
@@ -221,8 +221,7 @@ def _uneven(s: Situation, m: Members, failure: Failure) -> Failure | None:
     """The failure as what it is when a task made fewer steps than its peers, which then wait for it in vain."""
     if m.topology.strategy != "MultiWorkerMirrored" or failure.kind not in ("Application", "Rendezvous", "Stall"):
         return None
-    steps = [s.training.status.step] if s.training and deadlines.speaks(s) else []
-    furthest = max((n for n in [failure.step, *steps] if n is not None), default=None)
+    furthest = max((n for n in (failure.step, hearing.step(s)) if n is not None), default=None)
     for task, pod in m.gang.items():
         made = pod.verdict.step if pod.stage == "Succeeded" and pod.verdict else None
         if made is None or furthest is None or task == failure.task:
@@ -260,10 +259,6 @@ def _failure(
         heals=heals,
         node_refused=node_refused,
     )
-
-
-def _step(s: Situation) -> int | None:
-    return s.training.status.step if s.training and deadlines.speaks(s) else None
 
 
 def _signal(number: int) -> str:

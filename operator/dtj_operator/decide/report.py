@@ -13,7 +13,7 @@ from dtj_operator.api.bounds import cut
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import CheckpointStatus, ConditionType, JobStatus, Progress, RoleStatus, Time
-from dtj_operator.decide import deadlines
+from dtj_operator.decide import deadlines, hearing
 from dtj_operator.decide.clock import current_attempt
 from dtj_operator.decide.conditions import condition, says, with_condition
 from dtj_operator.decide.members import Members, with_finished
@@ -33,7 +33,7 @@ def seen(s: Situation, m: Members, now: Time) -> JobStatus:
     ended = [task for task, pod in m.wanted.items() if pod.stage == "Succeeded" and task not in m.finished]
     if ended:
         status = replace(status, finished=with_finished(status, ended))
-    if s.training is not None and deadlines.speaks(s):
+    if s.training is not None and hearing.speaks(s):
         status = _heard(s, m, status, s.training.status, now)
     status = _supervised(s, m, status, now)
     status = _checkpoint_ready(s, status, now)
@@ -106,7 +106,7 @@ def _supervised(s: Situation, m: Members, status: JobStatus, now: Time) -> JobSt
             "spec.supervisor is None: no progress, no preflight, no stop that saves; hangs end by TensorFlow's rules"
         )
         return with_condition(status, "Supervised", "False", "NoSupervisor", words, now=now)
-    if s.training is not None and deadlines.speaks(s) and not deadlines.unregistered(s, m):
+    if s.training is not None and hearing.speaks(s) and not hearing.unregistered(s, m):
         return with_condition(status, "Supervised", "True", "AllRegistered", "", now=now)
     due = deadlines.registration(s, m)
     if due is None or due.due > now:
@@ -120,7 +120,7 @@ def _supervised(s: Situation, m: Members, status: JobStatus, now: Time) -> JobSt
 
 def _checkpoint_ready(s: Situation, status: JobStatus, now: Time) -> JobStatus:
     saved = status.checkpoint
-    notice = s.training.status.notice if s.training and deadlines.speaks(s) else None
+    notice = s.training.status.notice if s.training and hearing.speaks(s) else None
     if s.spec is None or s.spec.checkpoint is None:
         words = "spec.checkpoint is not set: a restart begins from zero"
         return with_condition(status, "CheckpointReady", "False", "NoCheckpoint", words, now=now)
@@ -133,7 +133,7 @@ def _checkpoint_ready(s: Situation, status: JobStatus, now: Time) -> JobStatus:
 
 
 def _stalled(s: Situation, status: JobStatus, now: Time) -> JobStatus:
-    if s.spec is None or s.training is None or not deadlines.is_fresh(s, now):
+    if s.spec is None or s.training is None or not hearing.is_fresh(s, now):
         return status
     training, limit = s.training.status, s.spec.recovery.stall_seconds
     without = training.seconds_since_step if training.stage == "Training" else None
@@ -147,15 +147,15 @@ def _stalled(s: Situation, status: JobStatus, now: Time) -> JobStatus:
 
 def _progress_known(s: Situation, status: JobStatus, now: Time) -> JobStatus:
     """Whether the running job's progress can be heard; that it can't is no failure."""
-    heard_at = deadlines.last_word(s)
+    heard_at = hearing.last_word(s)
     if status.phase != "Running" or status.chief_finished_at is not None or heard_at is None:
         return status
-    is_heard = deadlines.speaks(s) and now < heard_at + deadlines.SILENCE
+    is_heard = hearing.speaks(s) and now < heard_at + hearing.SILENCE
     if is_heard and says(status, "Training", "ProgressUnknown"):
         attempt = current_attempt(status)
         steps = attempt is not None and attempt.first_step is not None
         return with_condition(status, "Training", "True", "StepsMade" if steps else "ContainersRunning", "", now=now)
-    is_silent = not is_heard and now >= heard_at + deadlines.SILENCE and says(status, "Supervised", "AllRegistered")
+    is_silent = not is_heard and now >= heard_at + hearing.SILENCE and says(status, "Supervised", "AllRegistered")
     if is_silent and says(status, "Training", "StepsMade", "ContainersRunning"):
         words = "the chief's supervisor can't be reached"
         return with_condition(status, "Training", "Unknown", "ProgressUnknown", words, now=now)
@@ -203,7 +203,7 @@ def _with_words(status: JobStatus, kind: ConditionType, words: str) -> JobStatus
 
 def _progress(s: Situation, status: JobStatus) -> Progress | None:
     """The newest word about the training; the last one stands while there is no newer."""
-    if s.training is None or not deadlines.speaks(s) or status.phase not in ("Starting", "Running"):
+    if s.training is None or not hearing.speaks(s) or status.phase not in ("Starting", "Running"):
         return status.progress
     training, old = s.training.status, status.progress
     new = Progress(

@@ -2,7 +2,7 @@
 
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.status import Time
-from dtj_operator.decide import deadlines, starts
+from dtj_operator.decide import deadlines, hearing, starts
 from dtj_operator.decide.actions import Action, Create, Plan
 from dtj_operator.decide.clock import current_attempt
 from dtj_operator.decide.conditions import says
@@ -57,7 +57,7 @@ def _upkeep(s: Situation, m: Members, now: Time) -> tuple[Action, ...]:
 
 def _all_alive(s: Situation, m: Members) -> bool:
     """Whether every child of the gang runs and none will report steps, as the supervisors say."""
-    if s.training is None or not deadlines.speaks(s) or s.training.status.reports:
+    if s.training is None or not hearing.speaks(s) or s.training.status.reports:
         return False
     stages = s.training.status.tasks
     return all(stages.get(str(task)) in ALIVE for task in m.topology.gang)

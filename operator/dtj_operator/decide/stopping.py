@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dtj_operator.api.observed import PodView, Situation
 from dtj_operator.api.status import Time
 from dtj_operator.decide.actions import Delete
-from dtj_operator.decide.deadlines import may_force
+from dtj_operator.decide.lost import may_force
 from dtj_operator.decide.members import Members
 
 
