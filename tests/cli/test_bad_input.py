@@ -1,6 +1,7 @@
 """Wrong manifests through `dtj run`: each ends in a clear line, and most of them before anything is started."""
 
 import copy
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -125,12 +126,14 @@ def test_a_fault_of_another_form(tmp_path: Path) -> None:
         run(Wish(files=[write(tmp_path, CLAIM, counting())], fail="worker@60"))
 
 
-def test_a_typo_in_a_template(tmp_path: Path) -> None:
+def test_a_typo_in_a_template(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(
         Ended, match=r'spec\.roles\.worker\.template: .*unknown field "spec.containers\[0\].argz"'
     ) as ended:
-        run(Wish(files=[write(tmp_path, CLAIM, with_trainer(argz=["x"]))]))
+        run(Wish(files=[write(tmp_path, CLAIM, with_trainer(argz=["x"]))], output="json"))
     assert ended.value.code == BAD_MANIFEST
+    (condition,) = json.loads(capsys.readouterr().out)["status"]["conditions"]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("Accepted", "False", "TemplateRefused")
 
 
 def test_another_object_that_the_api_refuses(tmp_path: Path) -> None:

@@ -70,6 +70,9 @@ async def test_a_job_from_its_beginning_to_its_end(tmp_path: Path) -> None:
             "logs", "-f", "count", "--task", "worker-1", "--kubeconfig", cluster.kubeconfig, folder=tmp_path
         ) as logs:
             await until_line(logs.stdout, "resumed after step ")
+            logs.send_signal(signal.SIGINT)
+            await logs.wait()
+            assert logs.returncode == 130
 
         await cluster.until("count", "{.status.phase}=Running")
         await cluster.dtj("restart", "count")

@@ -1,5 +1,6 @@
 """The `dtj` command: what can be asked for, and its options. What a command does is imported when it is used."""
 
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,8 +39,10 @@ Keep = Annotated[Path | None, typer.Option(file_okay=False, help="Leave logs and
 
 def main() -> None:
     """Run the command line; the exit code is that of `outcome`."""
+    # Where an event loop runs it has its own; everywhere else there is nothing to put in order.
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(outcome.INTERRUPTED))
     try:
-        app(standalone_mode=True)
+        app()
     except outcome.Ended as end:
         for line in end.lines:
             print(line, file=sys.stderr)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-from dtj_operator.cli.run import within_signals
+from dtj_operator.cli.serving import within_signals
 from dtj_operator.local.cluster import Options, cluster
 
 

@@ -1,9 +1,8 @@
 """`dtj run`: one manifest on this machine, from an empty embedded cluster to the job's end. Nothing is left behind."""
 
 import asyncio
-import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +16,12 @@ from dtj_operator.api.status import JobStatus
 from dtj_operator.cli import create, manifest, story
 from dtj_operator.cli.follow import Follower
 from dtj_operator.cli.manifest import Document
-from dtj_operator.cli.outcome import (
-    BAD_MANIFEST,
-    FAILED,
-    INTERRUPTED,
-    NO_CLUSTER,
-    SUCCEEDED,
-    TERMINATED,
-    TIMED_OUT,
-    Ended,
-)
+from dtj_operator.cli.outcome import BAD_MANIFEST, FAILED, SUCCEEDED, TIMED_OUT, Ended
 from dtj_operator.cli.printing import Format, printed
 from dtj_operator.cli.references import CLAIM, missing
+from dtj_operator.cli.serving import within_signals
 from dtj_operator.cli.show import Show
 from dtj_operator.local.cluster import Cluster, Options, cluster
-from dtj_operator.local.deployment import OperatorFailed
-from dtj_operator.local.process import NoIsolation
 from dtj_worker.contract import Task
 
 Json = dict[str, Any]
@@ -63,41 +52,12 @@ def run(wish: Wish) -> int:
     documents, job = _checked(wish)
     show = Show(sys.stderr if wish.output else sys.stdout, job.name, logs=not wish.quiet)
     runner = _Run(wish, documents, job, show)
-    code = within_signals(runner.run)
-    if wish.output and runner.last is not None:
-        sys.stdout.write(
-            printed({"apiVersion": job.body["apiVersion"], "kind": job.body["kind"], **runner.last}, wish.output)
-        )
-    return code
-
-
-def within_signals(work: Callable[[], Awaitable[int]]) -> int:
-    """Run it; Ctrl-C and SIGTERM end it as an error would, so that it cleans up behind itself."""
-
-    async def main() -> int:
-        task = asyncio.current_task()
-        assert task is not None
-        caught: list[int] = []
-
-        def stop(number: int) -> None:
-            # A second one changes nothing: what is left to do is quick, and must be done.
-            if not caught:
-                caught.append(number)
-                task.cancel()
-
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, stop, number)
-        try:
-            return await work()
-        except asyncio.CancelledError:
-            if not caught:
-                raise
-            return INTERRUPTED if caught[0] == signal.SIGINT else TERMINATED
-        except (OperatorFailed, NoIsolation, OSError) as problem:
-            raise Ended(NO_CLUSTER, [f"the embedded cluster can't run here: {problem}"]) from None
-
-    return asyncio.run(main())
+    try:
+        return within_signals(runner.run)
+    finally:
+        if wish.output and runner.last is not None:
+            head = {"apiVersion": job.body["apiVersion"], "kind": job.body["kind"]}
+            sys.stdout.write(printed({**head, **runner.last}, wish.output))
 
 
 def _checked(wish: Wish) -> tuple[list[Document], Document]:
