@@ -31,6 +31,10 @@ def type_of(content_type: str) -> PatchType:
     return found
 
 
+def is_apply(content_type: str) -> bool:
+    return _TYPES.get(content_type.partition(";")[0].strip()) == "apply"
+
+
 def patched(patch_type: PatchType, current: Json, patch: Any, shape: Shape) -> Json:
     """The object after the patch. 415 for a strategic merge of a custom kind, 422 for a JSON patch whose test fails."""
     match patch_type:
@@ -111,7 +115,9 @@ def _merged_value(current: Any, value: Any, shape: Shape | None) -> Any:
     return _merged_list(current or [], value, shape)
 
 
-def _merged_list(current: list[Json], patch: list[Json], shape: Shape) -> list[Json]:
+def _merged_list(current: list[Json], patch: list[Any], shape: Shape) -> list[Json]:
+    if not all(isinstance(item, dict) for item in patch):
+        raise bad_request("error decoding patch: the items of a list that merges by a key must be objects")
     if any(item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if "$patch" not in item]
     key = shape.rule.merge_key

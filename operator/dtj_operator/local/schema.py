@@ -26,7 +26,7 @@ from dtj_operator.local.failures import (
 
 Json = dict[str, Any]
 
-_TYPES: dict[str, tuple[type, ...]] = {
+TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
     "string": (str,),
@@ -37,7 +37,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _ABSENT: Any = object()
 
 
-def fill_defaults(schema: Json, value: Any, stored: Any = None) -> None:
+def fill_defaults(schema: Json, value: Any, stored: Any) -> None:
     """Set what is missing, and take nulls that the schema does not allow for missing. Changes the value.
 
     Parts that are those of the stored object have their defaults already.
@@ -59,7 +59,7 @@ def fill_defaults(schema: Json, value: Any, stored: Any = None) -> None:
                 fill_defaults(inner, value[key], before.get(key))
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
         for item in value:
-            fill_defaults(schema["items"], item)
+            fill_defaults(schema["items"], item, None)
 
 
 def faults(schema: Json, value: Any, old: Any = _ABSENT, path: str = "") -> Iterator[FieldFault]:
@@ -86,7 +86,7 @@ def _type_fault(schema: Json, value: Any, path: str) -> FieldFault | None:
         wanted = "integer,string"
     elif "type" in schema:
         wanted = schema["type"]
-        accepted = _TYPES[wanted]
+        accepted = TYPES[wanted]
         fits = isinstance(value, accepted) and (bool in accepted or not isinstance(value, bool))
         if wanted == "integer" and isinstance(value, float):
             fits = value.is_integer()
@@ -101,7 +101,7 @@ def _type_fault(schema: Json, value: Any, path: str) -> FieldFault | None:
 def _type_name(value: Any) -> str:
     if value is None:
         return "null"
-    for name, accepted in _TYPES.items():
+    for name, accepted in TYPES.items():
         if isinstance(value, accepted) and (bool in accepted or not isinstance(value, bool)):
             return name
     return "object"

@@ -100,16 +100,20 @@ RULES: Mapping[str, BuiltInRules] = {
         model="V1Namespace", fresh=objects.fresh_namespace, name_rule=names.label_faults, has_status=True,
     ),
     "networkpolicies.networking.k8s.io": BuiltInRules(
-        model="V1NetworkPolicy", defaults=objects.default_policy, counts_generation=True,
+        model="V1NetworkPolicy", defaults=objects.default_policy, checks=objects.policy_faults,
+        counts_generation=True,
     ),
     "nodes": BuiltInRules(model="V1Node", has_status=True, born_with_status=True),
     "persistentvolumeclaims": BuiltInRules(
         model="V1PersistentVolumeClaim", defaults=objects.default_claim, fresh=objects.fresh_claim,
         checks=objects.claim_faults, has_status=True,
     ),
-    "persistentvolumes": BuiltInRules(model="V1PersistentVolume", fresh=objects.fresh_volume, has_status=True),
+    "persistentvolumes": BuiltInRules(
+        model="V1PersistentVolume", defaults=objects.default_volume, fresh=objects.fresh_volume, has_status=True,
+    ),
     "poddisruptionbudgets.policy": BuiltInRules(
-        model="V1PodDisruptionBudget", fresh=objects.fresh_budget, has_status=True, counts_generation=True,
+        model="V1PodDisruptionBudget", defaults=objects.default_budget, fresh=objects.fresh_budget,
+        checks=objects.budget_faults, has_status=True, counts_generation=True,
     ),
     "pods": BuiltInRules(
         model="V1Pod", defaults=poddefaults.default, fresh=poddefaults.fresh_status, checks=_pod_faults,

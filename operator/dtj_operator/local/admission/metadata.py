@@ -76,6 +76,20 @@ def _update_faults(metadata: Json, old: Json) -> list[FieldFault]:
     return found
 
 
+def selector_faults(selector: Json, path: str) -> list[FieldFault]:
+    """Of a LabelSelector."""
+    found = label_faults(selector.get("matchLabels") or {}, f"{path}.matchLabels")
+    for index, one in enumerate(selector.get("matchExpressions") or []):
+        at = f"{path}.matchExpressions[{index}]"
+        key, operator, values = one.get("key", ""), one.get("operator", ""), one.get("values") or []
+        found += [invalid(f"{at}.key", key, fault) for fault in names.qualified_name_faults(key)]
+        if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+            found.append(invalid(f"{at}.operator", operator, "not a valid selector operator"))
+        elif operator in ("In", "NotIn") and not values:
+            found.append(required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+    return found
+
+
 def names_quoted(listed: list[str]) -> list[str]:
     return [f'"{one}"' for one in listed]
 

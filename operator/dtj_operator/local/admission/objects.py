@@ -3,6 +3,7 @@
 import base64
 import binascii
 import hashlib
+import re
 from typing import Any
 
 from dtj_operator.local.admission import metadata, names
@@ -124,6 +125,13 @@ def fresh_claim(body: Json) -> None:
     body["status"] = {"phase": "Pending"}
 
 
+def default_volume(body: Json) -> None:
+    """Of a PersistentVolume."""
+    spec = body.setdefault("spec", {})
+    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec.setdefault("volumeMode", "Filesystem")
+
+
 def fresh_volume(body: Json) -> None:
     body["status"] = {"phase": "Pending"}
 
@@ -147,6 +155,27 @@ def claim_faults(body: Json, old: Json | None) -> list[FieldFault]:
     return found
 
 
+def default_budget(body: Json) -> None:
+    body.setdefault("spec", {})
+
+
+def budget_faults(body: Json, old: Json | None) -> list[FieldFault]:
+    """Of a PodDisruptionBudget."""
+    spec = body["spec"]
+    found = metadata.selector_faults(spec.get("selector") or {}, "spec.selector")
+    if "minAvailable" in spec and "maxUnavailable" in spec:
+        told = "minAvailable and maxUnavailable cannot be both set"
+        found.append(invalid("spec", spec, told))
+    for field in ("minAvailable", "maxUnavailable"):
+        bound = spec.get(field, 0)
+        if isinstance(bound, str) and not re.fullmatch(r"[0-9]{1,9}%", bound):
+            told = "a valid percent string must be a numeric string followed by an ending '%'"
+            found.append(invalid(f"spec.{field}", bound, told))
+        elif isinstance(bound, int) and bound < 0:
+            found.append(invalid(f"spec.{field}", bound, "must be greater than or equal to 0"))
+    return found
+
+
 def fresh_budget(body: Json) -> None:
     body["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
 
@@ -158,6 +187,11 @@ def default_policy(body: Json) -> None:
     for rule in (*(spec.get("ingress") or ()), *(spec.get("egress") or ())):
         for port in rule.get("ports") or []:
             port.setdefault("protocol", "TCP")
+
+
+def policy_faults(body: Json, old: Json | None) -> list[FieldFault]:
+    """Of a NetworkPolicy."""
+    return metadata.selector_faults(body["spec"].get("podSelector") or {}, "spec.podSelector")
 
 
 def default_limit_range(body: Json) -> None:

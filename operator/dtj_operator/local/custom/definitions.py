@@ -1,12 +1,14 @@
 """CustomResourceDefinitions: their defaults and checks as objects, and the kinds they make the server serve."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from dtj_operator.local import schema as schemas
 from dtj_operator.local.admission import metadata
 from dtj_operator.local.custom.expressions import Expressions
 from dtj_operator.local.custom.rules import CustomRules
-from dtj_operator.local.failures import FieldFault, invalid, required
+from dtj_operator.local.failures import FieldFault, invalid, not_supported, required
 from dtj_operator.local.kinds import Kind
 from dtj_operator.local.store import Change
 
@@ -39,7 +41,7 @@ def fresh(body: Json) -> None:
     body["status"] = {
         "conditions": [{**one, "lastTransitionTime": at} for one in conditions],
         "acceptedNames": spec.get("names", {}),
-        "storedVersions": [version["name"] for version in spec.get("versions") or [] if version.get("storage")],
+        "storedVersions": [version.get("name", "") for version in spec.get("versions") or [] if version.get("storage")],
     }
 
 
@@ -59,6 +61,8 @@ def faults(body: Json, old: Json | None) -> list[FieldFault]:
         told = "must have exactly one version marked as storage version"
         found.append(invalid("spec.versions", [version.get("name") for version in versions], told))
     for index, version in enumerate(versions):
+        if not version.get("name"):
+            found.append(required(f"spec.versions[{index}].name"))
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         path = f"spec.versions[{index}].schema.openAPIV3Schema"
         if schema is None:
@@ -131,8 +135,15 @@ def _kind(name: str, spec: Json, version: Json) -> Kind:
 
 
 def _structural_faults(schema: Json, path: str) -> Iterator[FieldFault]:
-    """What keeps a schema from being structural: a part without a type."""
-    if not schema.get("type") and not (
+    """What keeps a schema from being structural, or from being run at all."""
+    kind = schema.get("type")
+    if kind and kind not in schemas.TYPES:
+        yield not_supported(f"{path}.type", kind, sorted(schemas.TYPES))
+    try:
+        re.compile(schema.get("pattern", ""))
+    except re.error as why:
+        yield invalid(f"{path}.pattern", schema["pattern"], f"must be a valid regular expression, but isn't: {why}")
+    if not kind and not (
         schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     ):
         where = "the root" if path.endswith("openAPIV3Schema") else "specified object fields"

@@ -38,7 +38,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def rule_of(given: Json) -> Rule:
-    text = given["rule"] + "\n" + given.get("messageExpression", "")
+    text = given.get("rule", "") + "\n" + given.get("messageExpression", "")
     chains = list(_CHAIN.finditer(text))
     reads = frozenset(tuple(chain["fields"].split(".")[1:]) for chain in chains)
     return Rule(given, any(chain["variable"] == "oldSelf" for chain in chains), reads, needs_of(reads))

@@ -1,8 +1,10 @@
 """A request's body read as its type: unknown fields dropped, wrong types refused, quantities made canonical."""
 
+import copy
 from typing import Any
 
 from dtj_operator.local import quantity
+from dtj_operator.local.shapes import models
 from dtj_operator.local.shapes.shape import Shape
 
 Json = dict[str, Any]
@@ -18,6 +20,17 @@ _ACCEPTS: dict[str, tuple[type, ...]] = {
     "map": (dict,),
     "list": (list,),
 }
+_ZEROS: Json = {
+    "string": "",
+    "integer": 0,
+    "number": 0,
+    "boolean": False,
+    "int-or-string": 0,
+    "quantity": "0",
+    "map": {},
+    "list": [],
+}
+_NOTHING: Any = object()
 _NO_QUANTITY = f"quantities must match the regular expression '{quantity.PATTERN}'"
 _GO_TYPES = {"string": "string", "integer": "int32", "number": "float64", "boolean": "bool", "map": "map[string]string"}
 
@@ -30,16 +43,23 @@ class Decoder:
     """Reads one body. `unknown` collects the paths of what the type does not have.
 
     A built-in type drops nulls and empty lists and maps, as Go's `omitempty` does; a custom one keeps them for its
-    schema to judge, and leaves wrong types to validation.
+    schema to judge, and leaves wrong types to validation. A partial body, as server-side apply takes it, gets no zero
+    values in the place of required fields.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, partial: bool = False) -> None:
         self.unknown: list[str] = []
+        self._partial = partial
 
-    def read(self, shape: Shape, value: Any, path: str = "", owner: str = "", stored: Any = None) -> Any:
+    def read(self, shape: Shape, value: Any, path: str = "", owner: str = "", stored: Any = _NOTHING) -> Any:
         """`stored` is the object that a patch began with: what the patch left as it was is not read again."""
         form = shape.form
         if form == "any" or value is stored:
+            return value
+        if value is None and not shape.custom:
+            # Within lists and maps, where Go puts the zero value of the type.
+            return dict(shape.zeros) if form == "object" else copy.copy(_ZEROS[form])
+        if isinstance(value, bool) and shape.name == models.SCHEMA and path.endswith(".additionalProperties"):
             return value
         if not _fits(form, value):
             if shape.custom:
@@ -79,19 +99,14 @@ class Decoder:
                 if field.form == "any":
                     read[key] = one
                 continue
-            decoded = self.read(field, one, inner_path, shape.name, before.get(key))
+            decoded = self.read(field, one, inner_path, shape.name, before.get(key, _NOTHING))
             if decoded or field.custom or field.form not in ("list", "map"):
                 read[key] = decoded
-        return read
+        return read if self._partial else {**shape.zeros, **read}
 
     def _list(self, shape: Shape, value: list[Any], path: str, owner: str) -> list[Any]:
         items = shape.items
         assert items is not None
-        if items.form == "string":
-            for index, one in enumerate(value):
-                if not isinstance(one, str) and not items.custom:
-                    raise Undecodable(_mismatch(items, one, f"{path}[{index}]", owner))
-            return value
         return [self.read(items, one, f"{path}[{index}]", owner) for index, one in enumerate(value)]
 
 

@@ -19,6 +19,9 @@ QUANTITIES = frozenset({
     "V1VolumeResourceRequirements.requests",
 })  # fmt: skip
 
+# The client does not say that a schema's items are schemas, too.
+SCHEMA = "V1JSONSchemaProps"
+
 _CLASS = re.compile(r"^ *from kubernetes\.client\.models\.(\w+) import (\w+)", re.MULTILINE)
 _FIELD = re.compile(r"^    (\w+): (.+?)(?: = (.*))?$", re.MULTILINE)
 _ENTRY = re.compile(r'^ {8}"(\w+)": "(.+?)",?$', re.MULTILINE)
@@ -93,6 +96,8 @@ def _block(text: str, name: str) -> str:
 def _type(owner: str, field: str, notation: str, annotation: str) -> str:
     if f"{owner}.{field}" in QUANTITIES:
         return "Dict[str, quantity]" if notation.startswith("Dict") else "quantity"
+    if owner == SCHEMA and field in ("additionalProperties", "items"):
+        return SCHEMA
     if notation == "object" and "StrictInt" in annotation and "StrictStr" in annotation:
         return "int-or-string"
     return notation

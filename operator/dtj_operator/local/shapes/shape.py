@@ -29,6 +29,7 @@ _PLAIN_TYPES: dict[Form, tuple[type, ...]] = {
     "boolean": (bool,),
     "int-or-string": (int, str),
 }
+_ZEROS: Json = {"str": "", "int": 0, "bool": False, "int-or-string": 0}
 _ATOMIC = ListRule()
 
 
@@ -49,6 +50,7 @@ class Shape:
         atomic: bool = False,
         preserves: bool = False,
         custom: bool = False,
+        zeros: Callable[[], Json] = dict,
     ) -> None:
         self.form = form
         self.plain_types = _PLAIN_TYPES.get(form, ())
@@ -59,6 +61,7 @@ class Shape:
         self.custom = custom
         self._fields = fields
         self._items = items
+        self._zeros = zeros
 
     @functools.cached_property
     def fields(self) -> dict[str, "Shape"]:
@@ -68,6 +71,11 @@ class Shape:
     def items(self) -> "Shape | None":
         return self._items()
 
+    @functools.cached_property
+    def zeros(self) -> Json:
+        """What Go makes of required fields of a built-in type that were left out."""
+        return self._zeros()
+
 
 @functools.cache
 def built_in_shape(name: str) -> Shape:
@@ -76,7 +84,11 @@ def built_in_shape(name: str) -> Shape:
     def fields() -> dict[str, Shape]:
         return {one.name: _field_shape(name, one) for one in models.definition(name).fields}
 
-    return Shape("object", name=name, fields=fields, atomic=name in merging.ATOMIC_OBJECTS)
+    def zeros() -> Json:
+        required = (field for field in models.definition(name).fields if field.required)
+        return {field.name: _ZEROS[field.type] for field in required if field.type in _ZEROS}
+
+    return Shape("object", name=name, fields=fields, atomic=name in merging.ATOMIC_OBJECTS, zeros=zeros)
 
 
 def custom_shape(schema: Json, *, root: bool = False) -> Shape:

@@ -7,6 +7,7 @@ import msgspec
 from dtj_operator.local.conversion import stored_body
 from dtj_operator.local.failures import bad_request, invalid, unprocessable
 from dtj_operator.local.kinds import Kind
+from dtj_operator.local.patch import is_apply
 from dtj_operator.local.shapes.decoding import Decoder, Undecodable
 from dtj_operator.local.state import Request, State
 from dtj_operator.local.verbs.options import WriteOptions
@@ -27,7 +28,7 @@ def read_body(state: State, request: Request, options: WriteOptions, *, patched:
     if not isinstance(body, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): it is no JSON object")
     _check_header(kind, body)
-    decoder = Decoder()
+    decoder = Decoder(partial=is_apply(request.content_type))
     title = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
     try:
         read = decoder.read(state.rules(kind).shape, body, stored=patched)
