@@ -106,6 +106,11 @@ def test_what_is_not_accepted(reason: str, told: str | None) -> None:
         ("2026-11-30 22:37:39.243594: W tensorflow/core/framework/x.cc:1] Local rendezvous", False),
         ("I0000 00:00:1796078664.300375   17938 coordination_service.cc:221] Initializing", False),
         ("dtj-worker: worker-0: done", False),
+        ("dtj: a save every epoch; a restart loses no step", False),
+        # The end of a message of several lines, when a peer has ended before.
+        ("WARNING: All log messages before absl::InitializeLog() is called are written to STDERR", False),
+        ("/job:worker/replica:0/task:1", False),
+        ("The tasks have crashed. Check the task logs for an earlier error, or scheduler events", False),
     ],
 )
 def test_what_the_program_said_itself(line: str, is_spoken: bool) -> None:

@@ -7,9 +7,12 @@ from dtj_operator.api.status import FINAL, Attempt, JobStatus, LastFailure
 ENDED_WELL = ("Succeeded", "Suspended", "Requested")
 """Outcomes of attempts that are no failures."""
 _NOISE = re.compile(
-    r"dtj-worker: |\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [EFIW] |[EFIW]\d{4} \d\d:\d\d:\d\d|(WARNING|INFO):"
+    r"dtj-worker: |dtj: "
+    r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [EFIW] |[EFIW]\d{4} \d\d:\d\d:\d\d|(WARNING|INFO|ERROR):"
+    r"|/job:\w+/|The tasks have crashed|To enable the following instructions|Additional GRPC error|:\{\"created\""
+    r"|.*\[type\.googleapis\.com/tensorflow"
 )
-"""Lines in a trainer's log that its program did not print: the supervisor's, TensorFlow's."""
+"""Lines in a trainer's log that its program did not print: ours, TensorFlow's, and the further lines of TensorFlow's."""
 
 
 def milestones(before: JobStatus, after: JobStatus) -> list[str]:
