@@ -12,11 +12,11 @@ _NOISE = re.compile(
     r"|/job:\w+/|The tasks have crashed|To enable the following instructions|Additional GRPC error|:\{\"created\""
     r"|.*\[type\.googleapis\.com/tensorflow"
 )
-"""Lines in a trainer's log that its program did not print: ours, TensorFlow's, and the further lines of TensorFlow's."""
+"""Lines in a trainer's log that its program did not print: ours, TensorFlow's, and what follows those."""
 
 
 def milestones(before: JobStatus, after: JobStatus) -> list[str]:
-    """What has happened between two statuses that belongs into the story: ends and beginnings of attempts, the end."""
+    """What has happened between two statuses that belongs into the story: how attempts failed and resumed."""
     known = {attempt.attempt: attempt for attempt in before.timeline}
     told: list[str] = []
     for attempt in after.timeline:
