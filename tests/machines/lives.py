@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import looptime
 from msgspec import Struct
 
-from dtj_operator.api.observed import JobKey, Situation
+from dtj_operator.api.observed import Situation
 from dtj_operator.api.status import Restarts
 from tests.worlds.process import History
 from tests.worlds.sim import SimWorld, sim_world
@@ -61,18 +61,19 @@ async def _live(story: Story, kill_at: int | None, *, keep_marks: bool) -> Life:
         if last is not None:
             last = world.situation(last.key)
         world.monitor.check_left_behind()
-        return Life(_end(last), world.history)
+        return Life(_end(last, world), world.history)
 
 
-def _end(s: Situation | None) -> End:
+def _end(s: Situation | None, world: SimWorld) -> End:
     if s is None:
         return End()
+    attempts = sorted((number, run.resumed) for (uid, number), run in world.kubelet.attempts.items() if uid == s.uid)
     failure = s.status.last_failure
     return End(
         phase=s.status.phase,
         restarts=s.status.restarts,
         attempt=s.status.attempt,
-        failure=failure and f"{failure.failure_class} of {failure.role}-{failure.index}",
+        failure=f"{failure.failure_class} of {failure.role}-{failure.index}" if failure else None,
         outcomes=tuple(attempt.outcome for attempt in s.status.timeline),
-        resumed_from=tuple(attempt.resumed_from_step for attempt in s.status.timeline),
+        resumed_from=tuple(step for _, step in attempts),
     )

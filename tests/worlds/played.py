@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -29,6 +30,7 @@ from dtj_worker.contract import (
     Verdict,
     VerdictKind,
 )
+from dtj_worker.supervisor.peers import SILENCE_SECONDS
 from tests.worlds.world import AskToStop, ExhaustMemory, Hurt, Json, KillSupervisor, KillTrainer
 
 START_SECONDS = 1.0
@@ -37,6 +39,8 @@ HEAR_SECONDS = 0.3
 """Until the others know of a death."""
 STOP_SECONDS = 0.5
 LINE_SECONDS = 0.5
+LAST_WORDS_SECONDS = 0.1
+LOOK_AGAIN_SECONDS = 2.0
 SIGKILL, OOM_KILLED = 137, 137
 
 
@@ -46,6 +50,14 @@ class Ended(Exception):
     def __init__(self, code: int, verdict: Verdict | None = None, reason: str = "Error") -> None:
         super().__init__(code)
         self.code, self.verdict, self.reason = code, verdict, reason
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """A checkpoint: of which run, after which step, and whether that was the last."""
+
+    uid: str
+    step: int
+    is_finished: bool = False
 
 
 class Attempt(msgspec.Struct):
@@ -115,11 +127,14 @@ class Run:
         self.attempt: Attempt | None = None
         self.task: asyncio.Task[None] | None = None
         self.stopped = asyncio.Event()
+        self.leaving = asyncio.Event()
+        """The supervisor says its last words on the stream."""
         self.broken = asyncio.Event()
         self.sudden: Ended | None = None
         self.is_alive = False
         """The training program itself runs."""
         self.step = 0
+        self.state: pod_status.State | None = None
         self.log: list[str] = []
 
 
@@ -132,8 +147,8 @@ class PlayedKubelet:
         self.runs: dict[str, Run] = {}
         self.lost: set[str] = set()
         self.attempts: dict[tuple[str, int], Attempt] = {}
-        self.disk: dict[JobKey, tuple[str, int]] = {}
-        """The newest checkpoint of a job's name: the run's uid and the step."""
+        self.disk: dict[JobKey, Saved] = {}
+        """The newest checkpoint of a job's name."""
         self.started: list[tuple[str, int, str]] = []
         self._addresses = 0
 
@@ -168,14 +183,17 @@ class PlayedKubelet:
     async def _live(self, run: Run) -> None:
         try:
             await self._until(run, asyncio.sleep(START_SECONDS))
-            if (why := self._cannot_start(run)) is not None:
+            while (why := self._cannot_start(run)) is not None:
                 self._say(run, why)
-                await self._until(run, asyncio.Event().wait())
+                await self._until(run, asyncio.sleep(LOOK_AGAIN_SECONDS))
             self._say(run, Running(self._objects.timestamp()))
             await self._play(run)
         except Ended as end:
             run.is_alive = False
             self._spread(run, end)
+            if end.verdict:
+                run.leaving.set()
+                await asyncio.sleep(LAST_WORDS_SECONDS)
             message = end.verdict.termination_message() if end.verdict else ""
             now = self._objects.timestamp()
             state = Terminated(
@@ -235,8 +253,10 @@ class PlayedKubelet:
         spec = run.spec
         assert spec is not None
         is_chief = spec.task == spec.chief
-        uid, done = self.disk.get(run.job, ("", 0))
-        done = done if uid == spec.uid else 0
+        saved = self.disk.get(run.job, Saved(spec.uid, 0))
+        if saved.is_finished and saved.uid != spec.uid and attempt:
+            raise Ended(EXIT_CONFIG, self._verdict(run, "Config", EXIT_CONFIG, f"run {saved.uid} has finished"))
+        done = saved.step
         if attempt:
             attempt.epochs, attempt.epoch_steps = -(-options.steps // options.epoch_steps), options.epoch_steps
             attempt.resumed = done or None
@@ -247,7 +267,7 @@ class PlayedKubelet:
             if attempt and is_chief:
                 attempt.step = step
                 if step % options.checkpoint_every == 0:
-                    self.disk[run.job] = (spec.uid, step)
+                    self.disk[run.job] = Saved(spec.uid, step)
                     attempt.saved = step
             if spec.fault and spec.fault.step == step:
                 self._fire(run, spec)
@@ -256,6 +276,8 @@ class PlayedKubelet:
             raise Ended(options.exit_code, self._verdict(run, "Program", options.exit_code, "asked to"))
         if attempt:
             attempt.stages[spec.task] = "Done"
+            if is_chief and run.job in self.disk:
+                self.disk[run.job] = msgspec.structs.replace(self.disk[run.job], uid=spec.uid, is_finished=True)
         raise Ended(0, self._verdict(run, "Done", 0, ""))
 
     def _fire(self, run: Run, spec: TaskSpec) -> None:
@@ -343,6 +365,13 @@ class PlayedKubelet:
         run.sudden = end
         run.broken.set()
 
+    def _miss(self, run: Run, attempt: Attempt) -> None:
+        """The chief's supervisor gives up a peer that it has not heard of; or they give up the chief's."""
+        if run.node in self.lost and run.spec and attempt.death is None:
+            attempt.death = Death(run.spec.task, "Peer", message=f"silent for {SILENCE_SECONDS:g} s")
+            attempt.stages[run.spec.task] = "Dead"
+            attempt.died.set()
+
     def _end(self, run: Run) -> None:
         """Deleted by force: its processes are killed."""
         run.is_alive = False
@@ -352,9 +381,27 @@ class PlayedKubelet:
 
     def lose(self, node: str) -> None:
         self.lost.add(node)
+        for run in self.runs.values():
+            if run.node == node and run.attempt and run.spec and not run.attempt.death:
+                asyncio.get_running_loop().call_later(SILENCE_SECONDS, self._miss, run, run.attempt)
         body = self._objects.find("nodes", "", node)
         assert body is not None
         self._objects.update("nodes", lost(body, self._objects.timestamp()), "status")
+
+    def recover(self, node: str) -> None:
+        """The node answers again: what was force-deleted meanwhile is killed, what has ended is told."""
+        self.lost.discard(node)
+        body = self._objects.find("nodes", "", node)
+        assert body is not None
+        self._objects.update("nodes", found(body, self._objects.timestamp()), "status")
+        pods = {pod["metadata"]["uid"]: pod for pod in self._objects.all("pods", **{"spec.nodeName": node})}
+        for run in list(self.runs.values()):
+            if run.node == node and run.uid not in pods:
+                self._end(run)
+            elif run.node == node and run.state is not None:
+                self._say(run, run.state)
+        for pod in pods.values():
+            self._see(pod)
 
     def log(self, job: JobKey, task: Task) -> str:
         own = [run for run in self.runs.values() if run.job == job and self._name(run) == str(task)]
@@ -370,16 +417,20 @@ class PlayedKubelet:
         yield self._told(run)
 
     async def _told(self, run: Run) -> AsyncIterator[bytes]:
-        before = ""
-        while run.task and not run.task.done() and run.node not in self.lost:
+        before, is_last = "", False
+        while run.task and not run.task.done() and run.node not in self.lost and not is_last:
+            is_last = run.leaving.is_set()
             now = encode(run.attempt.told()) if run.attempt else ""
             if now and now != before:
                 yield now.encode()
                 before = now
-            await asyncio.sleep(LINE_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LINE_SECONDS):
+                    await run.leaving.wait()
 
     def _say(self, run: Run, state: pod_status.State) -> None:
         """Write the pod's status, unless its node is lost or it is gone."""
+        run.state = state
         if run.node in self.lost:
             return
         for record in run.records:
@@ -406,6 +457,15 @@ class PlayedKubelet:
                 return
             except ApiFailure:
                 continue
+
+
+def found(body: Json, now: str) -> Json:
+    """A node that was lost, as it is shown when it is back."""
+    conditions = [
+        one | {"status": str(one["type"] == "Ready"), "reason": "KubeletReady", "lastTransitionTime": now}
+        for one in body["status"]["conditions"]
+    ]
+    return {**body, "status": {**body["status"], "conditions": conditions}}
 
 
 def _env(container: Json, name: str) -> str | None:

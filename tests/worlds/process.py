@@ -9,11 +9,12 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import aclosing
 from contextvars import ContextVar
+from http import HTTPStatus
 from typing import Any, Literal
 
 import msgspec
 
-from dtj_operator.kube.client import ApiError, Json, Kind, Propagation, WatchEvent
+from dtj_operator.kube.client import JOB, ApiError, Json, Kind, Propagation, WatchEvent
 from dtj_operator.local.api import Api
 from dtj_operator.local.direct import DirectClient
 from dtj_operator.local.failures import ApiFailure
@@ -71,7 +72,10 @@ def stepwise(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) ->
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What happens to a call: refused before it was carried out, or its answer lost afterwards (code 0)."""
+    """What happens to a call: refused before it was carried out, or its answer lost afterwards (code 0).
+
+    Before a 409, somebody really changes the job whose status is to be written; it does nothing to other calls.
+    """
 
     when: Literal["before", "after"]
     code: int
@@ -91,6 +95,10 @@ class Weather(msgspec.Struct):
     """Raised by one, each watch loses its next event and has to list again."""
     lateness: float | None = None
     """Seconds after which the server still carries out what a killed process had under way; None: it never arrived."""
+
+    def clear_up(self) -> None:
+        self.faults.clear()
+        self.deaf_until, self.stutters, self.lateness = 0.0, False, None
 
     def next_fault(self) -> Fault | None:
         if not self.faults:
@@ -195,6 +203,10 @@ class Client(DirectClient):
             raise
         if self._process.is_dead:
             raise asyncio.CancelledError
+        if fault and fault.code == HTTPStatus.CONFLICT:
+            fault = None
+            if verb == "patch" and kind == JOB:
+                self._touch(namespace, name)
         if fault and fault.when == "before":
             raise ApiError(fault.code, "InternalError", "the API server has its troubles", what=what)
         self._monitor.asked(verb, kind, namespace, name, rest.get("body"))
@@ -203,6 +215,13 @@ class Client(DirectClient):
             self._monitor.answers_lost += 1
             raise ApiError(fault.code, "Unknown", "the answer was lost", what=what)
         return answer
+
+    def _touch(self, namespace: str | None, name: str) -> None:
+        """What anybody may do to a job at any time."""
+        noted = {"metadata": {"annotations": {"example.org/touched": str(asyncio.get_running_loop().time())}}}
+        self._arrive(
+            self._request("patch", JOB, namespace, name, body=noted, content_type="application/merge-patch+json")
+        )
 
     def _arrive(self, request: Request) -> None:
         with contextlib.suppress(ApiFailure):

@@ -27,7 +27,7 @@ from tests.worlds.inprocess import InProcess
 from tests.worlds.monitor import Monitor
 from tests.worlds.played import PlayedKubelet
 from tests.worlds.process import RUNNING, Client, History, Process, Steps, Weather, stepwise
-from tests.worlds.world import CLAIM, Ability, Hurt, LoseNode
+from tests.worlds.world import CLAIM, NAMESPACE, Ability, Hurt, Json, LoseNode
 
 START = datetime(2026, 11, 30, 12, tzinfo=UTC)
 CRD = crd()
@@ -69,9 +69,28 @@ class SimWorld(InProcess):
     async def hurt_pod(self, pod: PodView, what: Hurt) -> None:
         if isinstance(what, LoseNode):
             assert pod.node is not None, f"{pod.name} is on no node"
-            self.kubelet.lose(pod.node)
+            await self.lose(pod.node)
         else:
             self.kubelet.hurt(pod.uid, what)
+
+    async def lose(self, node: str) -> None:
+        self.kubelet.lose(node)
+
+    async def recover(self, node: str) -> None:
+        self.kubelet.recover(node)
+
+    async def cordon(self, node: str, *, cordoned: bool) -> None:
+        found = self.stored.find("nodes", "", node)
+        assert found is not None
+        self.stored.patch("nodes", found["metadata"], {"spec": {"unschedulable": cordoned or None}})
+
+    async def evict(self, pod: str) -> None:
+        body = {"metadata": {"name": pod, "namespace": NAMESPACE}}
+        await self._request("create", self._kind("Pod"), pod, body, subresource="eviction")
+
+    async def keep(self, pod: Json, finalizers: list[str]) -> None:
+        """Have a pod's object stay until somebody takes the finalizers away again."""
+        self.stored.patch("pods", pod["metadata"], {"metadata": {"finalizers": finalizers or None}})
 
     async def log(self, job: JobKey, task: Task) -> str:
         return self.kubelet.log(job, task)
