@@ -14,14 +14,13 @@ def steps(attempt: list[Trainer]) -> list[str]:
     return [line for line in attempt[0].lines if line.startswith(("first ", "second "))]
 
 
-@pytest.mark.parametrize("length", ["known", "unknown"])
-def test_two_loops_killed_in_each_of_them(tmp_path: Path, length: str) -> None:
-    whole = Job(tmp_path / "whole", "loops.py", workers=1, strategy="None").run(length)
+def test_two_loops_killed_in_each_of_them(tmp_path: Path) -> None:
+    whole = Job(tmp_path / "whole", "loops.py", workers=1, strategy="None").run()
     job = Job(tmp_path / "killed", "loops.py", workers=1, strategy="None")
     attempts = [
-        job.run(length, faults={0: Fault(8, signal="SIGKILL")}),
-        job.run(length, kill_at=lambda report: report.kind == "Saved" and (report.step or 0) >= 22),
-        job.run(length),
+        job.run(faults={0: Fault(8, signal="SIGKILL")}),
+        job.run(kill_at=lambda report: report.kind == "Saved" and (report.step or 0) >= 22),
+        job.run(),
     ]
     assert [attempt[0].code for attempt in attempts] == [-9, -9, 0]
     made = [line for attempt in attempts for line in steps(attempt)]

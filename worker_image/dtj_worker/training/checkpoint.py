@@ -179,6 +179,11 @@ class Checkpoints:
             status.assert_existing_objects_matched()
             status.assert_consumed()
         except (AssertionError, ValueError) as error:
+            if not models.is_built(self._model):
+                reporter().refused(
+                    "the model has no variables yet when training begins, so that a checkpoint can't be put back: give "
+                    "it an input shape, or call it once, before fit or dtj.loop"
+                )
             reporter().refused(
                 f"{path} holds another model than the program builds: {str(error).splitlines()[0][:300]}; run the "
                 "program that wrote it, or set checkpoint.onExisting: StartFresh"

@@ -181,17 +181,17 @@ def _with_ours(model: Any, arguments: dict[str, Any], ours: Any) -> Any:
     given: Any = arguments.get("callbacks")
     listed = getattr(given, "callbacks", given)
     flat = tf.nest.flatten(listed) if listed else []
-    if any(isinstance(callback, ours.original) and not isinstance(callback, ours) for callback in flat):
-        if context().spec.checkpoint is None:
-            return given
+    others = [callback for callback in flat if not isinstance(callback, Backup)]
+    if context().spec.checkpoint and any(isinstance(callback, ours.original) for callback in others):
         print("dtj: the job's checkpoints take the place of BackupAndRestore: spec.checkpoint says where and when")
-    others = [callback for callback in flat if not isinstance(callback, ours.original | Backup)]
+        others = [callback for callback in others if not isinstance(callback, ours.original)]
     passed = [callback for callback in flat if isinstance(callback, ours)]
     backup = passed[0] if passed else ours()
     backup.expect(arguments, others)
     if hasattr(given, "callbacks"):
         # What is appended to a CallbackList that stands never has its batch hooks called.
-        return type(given)([*others, backup], model=model, **(getattr(given, "params", None) or {}))
+        params = getattr(given, "params", None) or {}
+        return type(given)([*others, backup], add_history=True, model=model, **params)
     return [*others, backup]
 
 

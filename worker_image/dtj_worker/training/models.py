@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from importlib import metadata
 from typing import Any, Literal
 
 import tensorflow as tf
@@ -19,9 +18,9 @@ def flavour_of(model: Any) -> Flavour:
 
 
 def version_of(flavour: Flavour) -> str:
-    """Major and minor version of the flavour's library, as far as a checkpoint depends on it."""
-    package = {"Legacy": "tf-keras", "Keras3": "keras"}.get(flavour)
-    return ".".join(metadata.version(package).split(".")[:2]) if package else ""
+    """Major and minor version of the flavour's library: what a checkpoint depends on."""
+    library = sys.modules.get({"Legacy": "tf_keras", "Keras3": "keras"}.get(flavour, ""))
+    return ".".join(str(library.__version__).split(".")[:2]) if library else ""
 
 
 def strategy_of(model: Any) -> Any:
@@ -33,11 +32,16 @@ def strategy_of(model: Any) -> Any:
     return getattr(model, "distribute_strategy", None) or tf.distribute.get_strategy()
 
 
+def is_built(model: Any) -> bool:
+    """Whether the model's variables exist; a tf.Module's always do."""
+    return bool(getattr(model, "built", True))
+
+
 def build(model: Any, optimizer: Any, x: Any) -> None:
     """Make the variables exist that training will need. `x`, the model's input or a dataset, tells shapes."""
-    if not getattr(model, "built", True) and (example := _example(x)) is not None:
+    if not is_built(model) and (example := _example(x)) is not None:
         model(example)
-    if optimizer is None or not getattr(model, "built", True):
+    if optimizer is None or not is_built(model):
         return
     if hasattr(optimizer, "build"):
         if not getattr(optimizer, "built", getattr(optimizer, "_built", False)):

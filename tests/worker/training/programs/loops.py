@@ -1,6 +1,5 @@
 """Two custom loops on one host, of the kinds that the digits don't show; prints which rows each step saw."""
 
-import sys
 from typing import Any
 
 import tensorflow as tf
@@ -17,8 +16,12 @@ class Model(tf.Module):  # type: ignore[misc]
 
 
 def rows(seed: int) -> Any:
-    data = tf.data.Dataset.range(20).shuffle(20, seed=seed).batch(4)
-    return data.filter(lambda batch: True) if "unknown" in sys.argv else data
+    return tf.data.Dataset.range(20).shuffle(20, seed=seed).batch(4)
+
+
+def rows_of_epoch(epoch: int) -> Any:
+    """Nobody knows how many a filter leaves."""
+    return rows(epoch).filter(lambda batch: True)
 
 
 def train(name: str, run: Any, limit: int | None = None) -> None:
@@ -31,9 +34,9 @@ def train(name: str, run: Any, limit: int | None = None) -> None:
 
 
 model = Model()
-with dtj.loop(model, None, rows(5), epochs=3, steps_per_epoch=5, generator=generator) as run:
+with dtj.loop(model, None, rows(5), epochs=3, generator=generator) as run:
     train("first", run, limit=12)
 print("after first:", float(model.weight).hex())
-with dtj.loop(model, None, rows, epochs=3, generator=generator) as run:
+with dtj.loop(model, None, rows_of_epoch, epochs=3, generator=generator) as run:
     train("second", run)
 print("after second:", float(model.weight).hex())
