@@ -298,9 +298,25 @@ def test_a_victim_waits_for_its_culprit_no_longer_than_it_takes() -> None:
     s = attempt([OTHER, told("worker-1", "Peer", blames="worker-0")])
     assert after(s, plan(s, NOW)).attempt == 0
     late = attempt([OTHER, told("worker-1", "Peer", blames="worker-0", at=ago(11))])
-    assert plan(late, NOW).reason.startswith("worker-1 lost a peer: failure 1 of 10")
+    assert plan(late, NOW).reason.startswith("worker-0 is not heard of any more: disruption 1")
     ahead = attempt([OTHER, told("worker-1", "Peer", at=NOW.replace(hour=13))])
     assert after(ahead, plan(ahead, NOW)).attempt == 1, "a node's clock that is ahead holds nobody up"
+
+
+def test_a_task_that_only_its_peers_miss_costs_no_failure() -> None:
+    """Its node may be lost or cut off: its supervisor can't tell, and Kubernetes has not noticed yet."""
+    silent = heard(412, first_death=death("worker-1", message="its supervisor is gone: silent for 20 s"))
+    victim = told("worker-0", "Peer", blames="worker-1")
+    soon = attempt([victim, running("worker-1")], training=silent)
+    assert after(soon, plan(soon, NOW)).attempt == 0
+    victim = told("worker-0", "Peer", blames="worker-1", at=ago(11))
+    late = attempt([victim, running("worker-1")], training=silent)
+    assert plan(late, NOW).reason.startswith("worker-1 is not heard of any more at step 412: disruption 1")
+    failure = after(late, plan(late, NOW)).last_failure
+    assert failure is not None
+    assert failure.message == "its supervisor is gone: silent for 20 s"
+    ended = attempt([victim, exited("worker-1", 137)], training=silent)
+    assert plan(ended, NOW).reason.startswith("worker-1 exited 137")
 
 
 @pytest.mark.parametrize(

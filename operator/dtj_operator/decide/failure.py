@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from dtj_operator.api import names
 from dtj_operator.api.observed import PodView, Situation
-from dtj_operator.api.status import FailureClass, Time
+from dtj_operator.api.status import Time
 from dtj_operator.decide import hearing, lost
 from dtj_operator.decide.actions import Failure
 from dtj_operator.decide.members import Members
+from dtj_operator.decide.told import as_told, failure_of, first_death, missed
 from dtj_operator.decide.words import at_step, collective, is_own_limit, is_refusal
-from dtj_worker.codec import ContractError
-from dtj_worker.contract import Death, Task, Verdict, VerdictKind
+from dtj_worker.contract import Task, VerdictKind
 
 PEERS_FIRST = timedelta(seconds=10)
 """How long to wait for the culprit's own end while only those are seen that died of it."""
@@ -27,17 +27,6 @@ NEVER_HEAL = ("InvalidImageName", "ErrImageNeverPull")
 # causes before what dies of them.
 DISRUPTED, OUT_OF_MEMORY, FIRST_DEATH, ASKED_TO_STOP, MEMORY, CONFIGURATION, SIGNAL, EXIT, COLLECTIVE, PEER = range(10)
 
-CLASSES: dict[VerdictKind, FailureClass] = {
-    "Saved": "Preempted",
-    "Stopped": "Preempted",
-    "Peer": "Application",
-    "Config": "Configuration",
-    "Rendezvous": "Rendezvous",
-    "Stall": "Stall",
-    "Memory": "OutOfMemory",
-    "Program": "Application",
-    "Done": "Application",
-}
 RANKS: dict[VerdictKind, int] = {
     "Saved": ASKED_TO_STOP,
     "Stopped": ASKED_TO_STOP,
@@ -63,13 +52,15 @@ def culprit(s: Situation, m: Members, now: Time) -> Failure | None:
     if not ends:
         return None
     first = min(ends, key=lambda end: _place(s, end))
-    death = _first_death(s, m)
+    death = first_death(s, m)
     if death is not None and first.rank > FIRST_DEATH:
         own = next((end for end in ends if end.failure.task == death.task), None)
-        first = End(FIRST_DEATH, None, death) if own is None else replace(own, rank=FIRST_DEATH)
-    if first.rank == PEER and _may_still_show_up(s, m, first, now):
+        first = End(FIRST_DEATH, first.at, death) if own is None else replace(own, rank=FIRST_DEATH)
+    is_told_by_others = first.rank in (FIRST_DEATH, PEER)
+    silent = missed(s, m, first.failure.task, by_chief=first.rank == FIRST_DEATH) if is_told_by_others else None
+    if (silent or first.rank == PEER) and _may_still_show_up(s, m, first, now):
         return None
-    return _uneven(s, m, first.failure) or first.failure
+    return silent or _uneven(s, m, first.failure) or first.failure
 
 
 def unstarted(s: Situation, m: Members, blames: str) -> Failure | None:
@@ -78,7 +69,7 @@ def unstarted(s: Situation, m: Members, blames: str) -> Failure | None:
     if not waiting:
         return None
     task, pod = min(waiting.items(), key=lambda item: (item[1].waiting_reason is None, item[0]))
-    return _failure(s, m, task, pod, "Image", what=f"did not start: {blames}", reason=pod.waiting_reason or "")
+    return failure_of(s, m, task, pod, "Image", what=f"did not start: {blames}", reason=pod.waiting_reason or "")
 
 
 def unregistered(s: Situation, m: Members, blames: str) -> Failure | None:
@@ -86,7 +77,7 @@ def unregistered(s: Situation, m: Members, blames: str) -> Failure | None:
     missing = hearing.unregistered(s, m)
     if not missing:
         return None
-    return _failure(s, m, missing[0], m.wanted.get(missing[0]), "Rendezvous", what=f"did not register: {blames}")
+    return failure_of(s, m, missing[0], m.wanted.get(missing[0]), "Rendezvous", what=f"did not register: {blames}")
 
 
 def evaluator_end(s: Situation, m: Members, task: Task, now: Time) -> Failure | None:
@@ -94,7 +85,7 @@ def evaluator_end(s: Situation, m: Members, task: Task, now: Time) -> Failure | 
     counts = s.status.roles.get("evaluator")
     was_there = names.pod(s.key.name, task, m.rounds[task]) in s.gone or (counts is not None and counts.scheduled > 0)
     if task not in m.wanted and was_there:
-        return _failure(s, m, task, None, "Disruption", what="was deleted by someone")
+        return failure_of(s, m, task, None, "Disruption", what="was deleted by someone")
     end = _end(s, m, task, now)
     return end.failure if end else None
 
@@ -107,7 +98,7 @@ def _end(s: Situation, m: Members, task: Task, now: Time) -> End | None:
     if pod is None:
         # A pod of a round that was never bound as a whole is still to be made.
         was_there = s.status.gang.formed is not None and m.rounds[task] <= s.status.gang.formed
-        missing = _failure(s, m, task, None, "Disruption", what="was deleted by someone")
+        missing = failure_of(s, m, task, None, "Disruption", what="was deleted by someone")
         return End(DISRUPTED, None, missing) if was_there and task in m.topology.gang else None
     if pod.stage == "Succeeded":
         return None
@@ -118,11 +109,11 @@ def _end(s: Situation, m: Members, task: Task, now: Time) -> End | None:
         return End(DISRUPTED, pod.deleting_since, _disrupted(s, m, task, pod))
     node = lost.lost_node(s, pod)
     if node is not None and node.due <= now:
-        on_lost_node = _failure(s, m, task, pod, "Disruption", what=f"was lost: {node.blames}")
+        on_lost_node = failure_of(s, m, task, pod, "Disruption", what=f"was lost: {node.blames}")
         return End(DISRUPTED, node.due, on_lost_node)
     if pod.waiting_reason in NEVER_HEAL:
         what = f"can't start: {pod.waiting_reason}: {pod.waiting_message}"
-        never = _failure(s, m, task, pod, "Image", what=what, reason=pod.waiting_reason, heals=False)
+        never = failure_of(s, m, task, pod, "Image", what=what, reason=pod.waiting_reason, heals=False)
         return End(CONFIGURATION, None, never)
     return None
 
@@ -138,7 +129,7 @@ def _disrupted(s: Situation, m: Members, task: Task, pod: PodView) -> Failure:
     what = f"was disrupted ({reason}): {pod.disruption_message}" if reason else "was deleted by someone"
     refused = is_refusal(reason)
     what = what.removesuffix(": ")
-    return _failure(s, m, task, pod, "Disruption", what=what, reason=reason, node_refused=refused)
+    return failure_of(s, m, task, pod, "Disruption", what=what, reason=reason, node_refused=refused)
 
 
 def _ended_pod(s: Situation, m: Members, task: Task, pod: PodView) -> End:
@@ -153,10 +144,10 @@ def _ended_pod(s: Situation, m: Members, task: Task, pod: PodView) -> End:
     if reason == "OOMKilled":
         step = verdict.step if verdict else hearing.step(s)
         what = f"ran out of memory{at_step(step)}"
-        told = _failure(s, m, task, pod, "OutOfMemory", what=what, step=step, message=message, reason=reason)
+        told = failure_of(s, m, task, pod, "OutOfMemory", what=what, step=step, message=message, reason=reason)
         return End(OUT_OF_MEMORY, at, told)
     if verdict is not None and verdict.kind != "Done":
-        told = replace(_told(s, m, task, pod, verdict, message=message), reason=reason)
+        told = replace(as_told(s, m, task, pod, verdict, message=message), reason=reason)
         return End(RANKS.get(verdict.kind, SIGNAL if verdict.signal else EXIT), at, told)
     step = hearing.step(s)
     number = end.signal if end else None
@@ -164,50 +155,9 @@ def _ended_pod(s: Situation, m: Members, task: Task, pod: PodView) -> End:
     code = end.exit_code if end and not number else None
     what = f"killed by {name}" if name else f"exited {code}" if code is not None else f"failed: {reason or 'no reason'}"
     what += at_step(step)
-    failure = _failure(s, m, task, pod, "Application", what=what, step=step, message=message, reason=reason)
+    failure = failure_of(s, m, task, pod, "Application", what=what, step=step, message=message, reason=reason)
     rank = SIGNAL if name else COLLECTIVE if collective(message) else EXIT
     return End(rank, at, replace(failure, exit_code=code, signal=name))
-
-
-def _told(
-    s: Situation,
-    m: Members,
-    task: Task,
-    pod: PodView | None,
-    word: Verdict | Death,
-    *,
-    message: str,
-) -> Failure:
-    """A failure as a supervisor tells it: the task's own, or the chief's about it."""
-    step = word.step if word.step is not None else hearing.step(s)
-    ended = f"exited {word.exit_code}" if word.exit_code is not None else "ended"
-    what = {
-        "Saved": f"was asked to stop and saved{at_step(step)}",
-        "Stopped": f"was asked to stop{at_step(step)}",
-        "Peer": f"lost a peer{at_step(step)}",
-        "Config": f"can't run: {message}",
-        "Rendezvous": f"did not find its peers: {message}",
-        "Stall": f"stalled{at_step(step)}: {message}",
-        "Memory": f"ran out of memory{at_step(step)}",
-    }.get(word.kind, f"{f'killed by {word.signal}' if word.signal else ended}{at_step(step)}")
-    heals = word.kind != "Config"
-    what = what.removesuffix(": ")
-    failure = _failure(s, m, task, pod, CLASSES[word.kind], what=what, step=step, message=message, heals=heals)
-    return replace(failure, exit_code=word.exit_code, signal=word.signal)
-
-
-def _first_death(s: Situation, m: Members) -> Failure | None:
-    """The first death that the chief's supervisor recorded in this attempt."""
-    death: Death | None = s.training.status.first_death if s.training and hearing.speaks(s) else None
-    if death is None or death.kind == "Done":
-        return None
-    try:
-        task = Task.parse(death.task)
-    except ContractError:
-        return None  # Answers from pods are hostile.
-    if task not in m.topology.gang or task in m.finished:
-        return None
-    return _told(s, m, task, m.wanted.get(task), death, message=death.message)
 
 
 def _may_still_show_up(s: Situation, m: Members, first: End, now: Time) -> bool:
@@ -228,37 +178,8 @@ def _uneven(s: Situation, m: Members, failure: Failure) -> Failure | None:
             continue
         if made < furthest or (made == furthest and failure.kind == "Stall"):
             what = f"made {made} steps, {failure.task} is at {furthest}; give every worker the same number"
-            return replace(_failure(s, m, task, pod, "UnevenSteps", what=what, step=made), heals=False)
+            return replace(failure_of(s, m, task, pod, "UnevenSteps", what=what, step=made), heals=False)
     return None
-
-
-def _failure(
-    s: Situation,
-    m: Members,
-    task: Task,
-    pod: PodView | None,
-    kind: FailureClass,
-    *,
-    what: str,
-    step: int | None = None,
-    message: str = "",
-    reason: str = "",
-    heals: bool = True,
-    node_refused: bool = False,
-) -> Failure:
-    return Failure(
-        kind=kind,
-        task=task,
-        attempt=s.status.attempt,
-        what=what,
-        pod=pod.name if pod else names.pod(s.key.name, task, m.rounds[task]),
-        node=pod.node if pod else None,
-        step=step,
-        message=message,
-        reason=reason,
-        heals=heals,
-        node_refused=node_refused,
-    )
 
 
 def _signal(number: int) -> str:
