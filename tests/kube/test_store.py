@@ -83,6 +83,16 @@ def test_a_situation_holds_the_job_and_its_own_children(store: Store) -> None:
     assert s.nodes is None
 
 
+@pytest.mark.parametrize("name", ["mnist-peers", "mnist-tensorboard"])
+def test_what_has_our_label_and_no_owner_is_not_ours(store: Store, name: str) -> None:
+    """A person's own Service, or one that was orphaned: what counts as a child is deleted in the end."""
+    store.put(JOB, job(1))
+    store.put(SERVICE, child(name, 2, owner=None))
+    s = store.situation(KEY)
+    assert s is not None
+    assert s.children == frozenset()
+
+
 @pytest.mark.parametrize(
     ("known", "told", "is_news"),
     [

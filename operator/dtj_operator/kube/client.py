@@ -44,6 +44,7 @@ NODE = Kind("Node", "", "v1", "nodes", namespaced=False)
 SECRET = Kind("Secret", "", "v1", "secrets")
 LEASE = Kind("Lease", "coordination.k8s.io", "v1", "leases")
 EVENT = Kind("Event", "", "v1", "events")
+CLAIM = Kind("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims")
 
 KINDS: tuple[Kind, ...] = (
     JOB,
@@ -53,7 +54,7 @@ KINDS: tuple[Kind, ...] = (
     LEASE,
     EVENT,
     Kind("Service", "", "v1", "services"),
-    Kind("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims"),
+    CLAIM,
     Kind("NetworkPolicy", "networking.k8s.io", "v1", "networkpolicies"),
     Kind("PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets"),
 )

@@ -8,12 +8,11 @@ from dtj_operator.api import names
 from dtj_operator.api.observed import ForeignChild, JobKey, Situation
 from dtj_operator.api.status import Time
 from dtj_operator.kube import views
-from dtj_operator.kube.client import POD, ApiError, Client, Json, Kind, kind_named
+from dtj_operator.kube.client import CLAIM, POD, ApiError, Client, Json, Kind, kind_named
 from dtj_operator.kube.store import Store
 
 PAUSE = timedelta(seconds=4.5)
 """Between two looks at the same names; whoever waits for a predecessor asks every 5 s."""
-CLAIM = kind_named("PersistentVolumeClaim")
 
 
 class Lookups:

@@ -26,7 +26,7 @@ from dtj_operator.api.parse import parse, parse_status
 from dtj_operator.api.spec import JobSpec
 from dtj_operator.api.status import JobStatus, Time
 from dtj_operator.kube import views
-from dtj_operator.kube.client import JOB, POD, Json, Kind
+from dtj_operator.kube.client import CLAIM, JOB, POD, Json, Kind
 from dtj_operator.kube.fleet import Fleet
 
 PROBES = 8
@@ -91,7 +91,7 @@ class Store:
         if job is None or not isinstance(job.view, JobView):
             return None
         notes = self.notes(key)
-        own = [(name, record) for name, record in records.items() if _is_child(record, job.uid)]
+        own = [(name, record) for name, record in records.items() if _is_child(name[0], record, job.uid)]
         return Situation(
             key=key,
             uid=job.uid,
@@ -242,11 +242,12 @@ def _view(kind: Kind, manifest: Json) -> JobView | PodView | None:
     )
 
 
-def _is_child(record: Record, job_uid: str) -> bool:
-    """Whether it is a child of that incarnation of the job: its own, or the claim that outlives jobs of its name."""
-    if isinstance(record.view, JobView):
-        return False
-    return record.owner_uid == job_uid or (record.owner_uid is None and record.view is None)
+def _is_child(kind: str, record: Record, job_uid: str) -> bool:
+    """Whether it is a child of that incarnation of the job: its own, or a claim that outlives jobs of its name.
+
+    Nothing else without an owner, whatever its labels: what counts as a child is deleted in the end.
+    """
+    return record.owner_uid == job_uid or (record.owner_uid is None and kind == CLAIM.kind)
 
 
 def _pods(records: Iterator[Record]) -> tuple[PodView, ...]:
