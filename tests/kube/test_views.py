@@ -145,6 +145,16 @@ def test_a_pod_that_is_no_task_has_no_view(labels: dict[str, str]) -> None:
     assert views.pod(pod(labels=labels)) is None
 
 
+@pytest.mark.parametrize("grace", [10**11, 2**63 - 1])
+def test_a_grace_period_beyond_all_reason_is_a_year(grace: int) -> None:
+    """Anybody may give a pod our labels, and such a period; it must not end the operator's process."""
+    view = views.pod(pod({"terminationGracePeriodSeconds": grace}))
+    assert (view.grace_seconds if view else None) == 31_536_000
+    gone = views.pod(pod(deletionTimestamp="2026-11-30T10:00:00Z", deletionGracePeriodSeconds=grace))
+    assert gone is not None
+    assert gone.deleting_since is not None
+
+
 def test_a_verdict_is_read_and_its_first_line_is_for_people() -> None:
     status = {"containerStatuses": containers(RUNNING, ended(3, message=VERDICT.termination_message()))}
     view = views.pod(pod(BOUND, status))

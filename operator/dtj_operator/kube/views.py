@@ -22,6 +22,8 @@ TAKEN_AWAY = re.compile(
 )
 """Reasons in a pod's own status: the node's need or end, and a kubelet that refused what the scheduler had given it."""
 NOTHING_YET = ("ContainerCreating", "PodInitializing")
+LONGEST_GRACE_SECONDS = 31_536_000
+"""A year. The API takes any number, also one that no calendar holds."""
 
 
 def pod(manifest: Json) -> PodView | None:
@@ -38,7 +40,8 @@ def pod(manifest: Json) -> PodView | None:
     waiting = _waiting(stage, status)
     disruption = _disruption(status)
     deleted = _time(metadata.get("deletionTimestamp"))
-    grace = metadata.get("deletionGracePeriodSeconds", spec.get("terminationGracePeriodSeconds", 30))
+    asked = metadata.get("deletionGracePeriodSeconds", spec.get("terminationGracePeriodSeconds", 30))
+    grace = min(asked, LONGEST_GRACE_SECONDS)
     return PodView(
         name=metadata["name"],
         uid=metadata["uid"],
