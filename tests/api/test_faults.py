@@ -384,6 +384,14 @@ def test_what_a_started_job_may_not_change(change: Manifest, paths: list[str]) -
         assert faults(edited | {"status": status}) == ()
 
 
+def test_a_started_job_that_waits_for_its_edit_to_be_put_back_is_not_open_for_it() -> None:
+    """Its attempt has ended, and a fault bars the next one. Only a suspend takes down what was frozen."""
+    edited = job(trainer(image="other"))
+    assert faults(edited | {"status": {**STARTED, "phase": "Pending"}}) != ()
+    resumed = {name: value for name, value in STARTED.items() if name != "frozen"} | {"phase": "Pending"}
+    assert faults(edited | {"status": resumed}) == ()
+
+
 def test_the_order_of_keys_changes_nothing() -> None:
     manifest = job()
     (container,) = manifest["spec"]["template"]["spec"]["containers"]

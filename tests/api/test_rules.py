@@ -140,6 +140,8 @@ STARTED = {"startTime": "2030-01-01T00:00:00Z", "phase": "Running"}
 QUEUED = {"phase": "Queued"}
 SUSPENDED = {"startTime": "2030-01-01T00:00:00Z", "phase": "Suspended"}
 RESUMED = {"startTime": "2030-01-01T00:00:00Z", "phase": "Pending"}
+BARRED = {**RESUMED, "frozen": "spec.strategy=0123456789"}
+"""A bad edit keeps its next attempt from starting; it was never suspended."""
 CLOSED = "can't change once the job has started"
 ROLES_CLOSED = f"spec.roles: roles and their replicas {CLOSED}"
 PLACE_CLOSED = f"spec.checkpoint: the checkpoint's place {CLOSED}"
@@ -193,6 +195,7 @@ def test_a_new_job(what: str) -> None:
 def test_a_started_job_keeps_what_its_pods_are_made_of(what: str) -> None:
     change, refused = CHANGED[what]
     assert broken(started(change), started()) == refused
+    assert broken(started(change), started() | {"status": BARRED}) == refused
 
 
 @pytest.mark.parametrize("status", [None, QUEUED, SUSPENDED, RESUMED], ids=["new", "queued", "suspended", "resumed"])

@@ -21,8 +21,11 @@ def frozen_hash(spec: JobSpec) -> str:
 
 
 def frozen_faults(spec: JobSpec, status: JobStatus) -> tuple[str, ...]:
-    """The parts that differ from those the job started with; none while nothing of it runs."""
-    if status.frozen is None or status.start_time is None or status.phase in ("Pending", "Suspended"):
+    """The parts that differ from those the job started with; none before, and none from a suspend to the next start.
+
+    Pending is no licence: a job whose attempt has ended waits there for its edit to be put back.
+    """
+    if status.frozen is None or status.start_time is None or status.phase == "Suspended":
         return ()
     before = dict(part.partition("=")[::2] for part in status.frozen.split(","))
     # Only parts that both know are compared: another version of this operator may know more, or fewer.

@@ -56,11 +56,12 @@ def _choice(options: Mapping[str, str]) -> str:
     return f"({''.join(f'{condition} ? {text} : ' for condition, text in conditions)}{last[1]})"
 
 
-# May change before the first start and while nothing runs: suspended, or back from there and not accepted yet. To have
-# asked for a suspend is not enough, since the old attempt may still live.
+# May change before the first start and while nothing runs: suspended, or back from there and not accepted yet, when
+# nothing is frozen. To have asked for a suspend is not enough, since the old attempt may still live.
 _OPEN = (
     "!has(oldSelf.status) || !has(oldSelf.status.startTime)"
-    " || !has(oldSelf.status.phase) || oldSelf.status.phase in ['Pending', 'Suspended']"
+    " || !has(oldSelf.status.phase) || oldSelf.status.phase == 'Suspended'"
+    " || (oldSelf.status.phase == 'Pending' && !has(oldSelf.status.frozen))"
 )
 _CLOSED_SAYS = (
     "can't change once the job has started; set spec.suspend: true, wait for the phase Suspended, then edit and resume"
