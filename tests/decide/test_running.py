@@ -223,6 +223,17 @@ def test_the_end_is_foretold_by_the_pace_of_the_attempt() -> None:
     assert (progress.eta, progress.loss) == (NOW + timedelta(seconds=3000), None)
 
 
+@pytest.mark.parametrize("epochs", [10**9, 2**53])
+def test_an_end_beyond_all_calendars_is_not_foretold(epochs: int) -> None:
+    """As of a program that trains until something else stops it."""
+    s = attempt(
+        [running("worker-0"), running("worker-1")], training=heard(412, epoch=1, epochs=epochs, resumed_from_epoch=0)
+    )
+    progress = after(s, plan(s, NOW)).progress
+    assert progress is not None
+    assert (progress.epochs, progress.eta) == (epochs, None)
+
+
 def test_a_checkpoint_is_told_at_once() -> None:
     s = running_job(heard(412, checkpoint_step=410, checkpoint_epoch=2))
     status = after(s, plan(s, NOW))

@@ -228,7 +228,10 @@ def _eta(s: Situation, status: JobStatus, training: TrainingStatus) -> Time | No
     left = training.epochs - training.epoch
     if made <= 0 or left < 0:
         return None
-    return s.training.heard_at + (s.training.heard_at - attempt.first_step) / made * left
+    try:
+        return s.training.heard_at + (s.training.heard_at - attempt.first_step) / made * left
+    except OverflowError:
+        return None  # A program that trains until something else stops it has more epochs than the calendar has days.
 
 
 def _finite(number: float | None) -> float | None:
