@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -252,3 +253,24 @@ def _free_port() -> int:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
+
+
+def test_a_template_as_deep_as_an_api_server_takes_it_ends_nothing() -> None:
+    """In a process of its own: what is too deep for the stack is no exception, it is the process's end."""
+    program = """
+import json, sys, msgspec
+from dtj_operator.api.observed import Facts
+from dtj_operator.kube.client import JOB
+from dtj_operator.kube.fleet import Fleet
+from dtj_operator.kube.store import Store
+from dtj_operator.manager.main import DEEPEST
+sys.setrecursionlimit(DEEPEST)
+deep = '{"a":' * 9_990 + "1" + "}" * 9_990
+job = '{"metadata":{"name":"mnist","namespace":"ml","uid":"u","resourceVersion":"1","generation":1,"creationTimestamp":'
+job += '"2030-01-01T00:00:00Z"},"spec":{"roles":{"worker":{"replicas":1}},"template":{"spec":' + deep + "}}}"
+assert json.loads(job) == msgspec.json.decode(job)
+store = Store(Facts(), Fleet())
+s = store.situation(store.put(JOB, msgspec.json.decode(job)))
+assert s.spec is not None, s.faults
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

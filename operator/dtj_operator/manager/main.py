@@ -37,11 +37,15 @@ ENV_RESTARTS = "DTJ_INTERNAL_RESTARTS"
 """How often in a row the process has started itself again; it does not outlive a while without trouble."""
 LONGEST_PAUSE_SECONDS = 60.0
 QUIET_SECONDS = 600.0
+DEEPEST = 30_000
+"""Calls within calls. An API server takes JSON of 10,000 levels from anybody who may make a job; at Python's own limit
+of 1000 one such template would end every list and watch, for all jobs. It takes 5 MB of the 8 MB that a stack has."""
 
 
 def main() -> int:
     """Run the operator. 0: it was asked to stop; 2: it can't work here; 3: another process leads."""
     started = time.monotonic()
+    sys.setrecursionlimit(DEEPEST)
     options = parse(sys.argv[1:])
     log_to_stderr(as_json=options.json_logs, verbose=options.verbose)
     if options.kubeconfig:
