@@ -1,4 +1,4 @@
-"""What holds for every test: TensorFlow one at a time, hypothesis without a clock."""
+"""What holds for every test: TensorFlow one at a time, hypothesis without a clock, `--world` for the scenarios."""
 
 import asyncio
 
@@ -7,6 +7,10 @@ from hypothesis import settings
 
 settings.register_profile("dtj", deadline=None, print_blob=True)
 settings.load_profile("dtj")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--world", default="sim,embedded", help="the worlds in which scenarios run; sim, embedded")
 
 
 def pytest_configure() -> None:

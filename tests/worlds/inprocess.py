@@ -15,8 +15,9 @@ from dtj_operator.local.kinds import Kind
 from dtj_operator.local.objects import Objects
 from dtj_operator.local.state import Request
 from dtj_worker.contract import Task
-from tests.worlds.world import NAMESPACE, DeletePod, Evict, Holds, Hurt, Json, KillOperator, LoseNode, Refused
+from tests.worlds.world import NAMESPACE, DeletePod, Evict, Holds, Hurt, Json, KillOperator, Refused
 
+MERGE = "application/merge-patch+json"
 JOBS = f"{JOB.plural}.{JOB.group}"
 
 
@@ -56,10 +57,11 @@ class InProcess:
     async def gone(self, job: JobKey, within: float = 60) -> None:
         try:
             async with asyncio.timeout(within):
-                while left := self._owned(job):
+                while self._owned(job):
                     await self._change()
         except TimeoutError:
-            raise AssertionError(f"of {job} there is left after {within} s: {', '.join(left)}") from None
+            left = ", ".join(self._owned(job))
+            raise AssertionError(f"of {job} there is left after {within} s: {left}") from None
 
     async def hurt(self, job: JobKey, what: Hurt) -> None:
         if isinstance(what, KillOperator):
@@ -76,7 +78,7 @@ class InProcess:
                 await self.hurt_pod(pod, what)
 
     async def edit(self, job: JobKey, patch: Json) -> None:
-        await self._request("patch", self._kind(JOB.kind), job.name, patch, content_type="application/merge-patch+json")
+        await self._request("patch", self._kind(JOB.kind), job.name, patch, content_type=MERGE)
 
     async def delete(self, job: JobKey) -> None:
         await self._request("delete", self._kind(JOB.kind), job.name)
@@ -86,6 +88,10 @@ class InProcess:
 
     async def remove(self, kind: str, name: str) -> None:
         await self._request("delete", self._kind(kind), name)
+
+    async def release(self, kind: str, name: str) -> None:
+        patch = {"metadata": {"finalizers": None}}
+        await self._request("patch", self._kind(kind), name, patch, content_type=MERGE)
 
     async def objects(self, kind: str) -> list[Json]:
         found = self._kind(kind)

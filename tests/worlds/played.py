@@ -368,7 +368,9 @@ class PlayedKubelet:
     def _miss(self, run: Run, attempt: Attempt) -> None:
         """The chief's supervisor gives up a peer that it has not heard of; or they give up the chief's."""
         if run.node in self.lost and run.spec and attempt.death is None:
-            attempt.death = Death(run.spec.task, "Peer", message=f"silent for {SILENCE_SECONDS:g} s")
+            attempt.death = Death(
+                run.spec.task, "Program", message=f"its supervisor is gone: silent for {SILENCE_SECONDS:g} s"
+            )
             attempt.stages[run.spec.task] = "Dead"
             attempt.died.set()
 
@@ -444,6 +446,9 @@ class PlayedKubelet:
                 record.state = done if isinstance(state, Running) else record.state
             else:
                 record.state = state
+        if all(isinstance(record.state, Terminated) for record in run.records if record.kind == "main"):
+            for record in run.records:
+                record.state = state if record.kind == "sidecar" else record.state
         name = run.pod["metadata"]["name"]
         for _ in range(5):
             current = self._objects.find("pods", run.job.namespace, name)

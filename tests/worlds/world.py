@@ -11,8 +11,8 @@ from dtj_operator.api.status import Attempt, Condition, ConditionType
 from dtj_worker.contract import Task
 
 Json = dict[str, Any]
-Ability = Literal["Nodes", "Memory", "Time"]
-"""Nodes: lose and drain them. Memory: have a trainer killed for its memory. Time: hours pass at no cost."""
+Ability = Literal["Nodes", "Memory", "Images", "Time"]
+"""Nodes: lose them. Memory: have a trainer killed for its memory. Images: pull them. Time: minutes pass at no cost."""
 
 
 class KillTrainer(Struct, frozen=True):
@@ -97,6 +97,9 @@ class World(Protocol):
     async def remove(self, kind: str, name: str) -> None:
         """Delete any other object of the job's namespace."""
 
+    async def release(self, kind: str, name: str) -> None:
+        """Take all finalizers off any other object of the job's namespace."""
+
     async def objects(self, kind: str) -> list[Json]:
         """All objects of a kind in the job's namespace."""
 
@@ -124,9 +127,14 @@ def counting(
     roles: Json | None = None,
     pod: Json | None = None,
     trainer: Json | None = None,
+    beside: tuple[Json, ...] = (),
+    finalizers: tuple[str, ...] = (),
     **spec: Any,
 ) -> Json:
-    """A job of `tests/programs/counter.py`; `pod`, `trainer` and further fields of the spec are laid over it."""
+    """A job of `tests/programs/counter.py`; `pod`, `trainer` and further fields of the spec are laid over it.
+
+    `beside` are containers next to the trainer, `finalizers` those of its pods.
+    """
     program = [
         "counter.py",
         f"--steps={steps}",
@@ -142,11 +150,24 @@ def counting(
         "spec": {
             "strategy": "MultiWorkerMirrored",
             "roles": {"worker": {"replicas": workers}, **(roles or {})},
-            "template": {"spec": {"containers": [container], **(pod or {})}},
+            "template": {
+                "metadata": {"finalizers": list(finalizers)},
+                "spec": {"containers": [container, *beside], **(pod or {})},
+            },
             "checkpoint": {"persistentVolumeClaim": "checkpoints"},
             **spec,
         },
     }
+
+
+GPUS = 4
+"""Of each node; every world has three nodes."""
+GPU = "nvidia.com/gpu"
+
+
+def on(gpus: int) -> Json:
+    """What a trainer says that takes so many devices."""
+    return {"resources": {"limits": {GPU: str(gpus)}}}
 
 
 CLAIM = {
