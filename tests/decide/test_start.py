@@ -7,9 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from dtj_operator.api.observed import Admit, Facts, ForeignChild, PodView, ProbeResult, Situation, Wait
-from dtj_operator.api.status import GangStatus, JobStatus
+from dtj_operator.api.status import GangStatus, JobStatus, RoundOf
+from dtj_operator.decide.members import raised
 from dtj_operator.decide.plan import plan
 from dtj_operator.desired.probes import template_hash
+from dtj_worker.contract import Task
 from tests.decide.situations import (
     LONG_AGO,
     NOW,
@@ -102,6 +104,15 @@ def queued(job_fields: Situation, **gang: Any) -> Situation:
             "Service mnist-peers belongs to Deployment web: rename this job, or remove what has the name",
             [],
             id="somebody else's name",
+        ),
+        pytest.param(
+            accepted(predecessors=("mnist-worker-0-4", "mnist-worker-1-4")),
+            "Pending",
+            "False WaitingForPredecessor",
+            "waits for Pod mnist-worker-0-4 of an earlier job to be gone; "
+            "waits for Pod mnist-worker-1-4 of an earlier job to be gone",
+            [],
+            id="pods of a predecessor, of another round",
         ),
         pytest.param(
             accepted(),
@@ -415,6 +426,28 @@ def test_a_bad_edit_of_a_running_job_stops_nothing_and_no_attempt_starts_after_i
     made = plan(healed, NOW)
     assert "Create worker-0-1" in kinds(made)
     assert said(after(healed, made), "Accepted") == "True Accepted"
+
+
+def test_an_edit_of_a_running_job_that_cannot_be_read_is_told() -> None:
+    s = attempt([running("worker-0"), exited("worker-1")], faults=("spec.roles: required",), generation=2, spec=None)
+    made = plan(s, NOW)
+    status = after(s, made)
+    assert (status.phase, said(status, "Accepted"), made.reason) == (
+        "Running",
+        "False InvalidEdit",
+        "left alone: spec.roles: required",
+    )
+    assert plan(replace(s, status=status), NOW).status is None
+
+
+def test_a_role_that_comes_back_goes_on_with_its_rounds() -> None:
+    """Taken out in one suspend and put back in the next: its first pods had the first rounds."""
+    status = JobStatus(rounds={"evaluator": [RoundOf("0", 2)], "worker": [RoundOf("0-3", 2)]})
+    two = [Task("worker", 0), Task("worker", 1)]
+    assert raised(status, two, two) == {
+        "evaluator": [RoundOf("0", 2)],
+        "worker": [RoundOf("2-3", 2), RoundOf("0-1", 3)],
+    }
 
 
 def test_roles_may_grow_while_nothing_runs() -> None:

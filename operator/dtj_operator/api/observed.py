@@ -181,6 +181,8 @@ class Situation(Struct, frozen=True):
     children: frozenset[tuple[str, str, str]] = frozenset()
     """(kind, name, uid) of our own children but pods that exist."""
     foreign_names: tuple[ForeignChild, ...] = ()
+    predecessors: tuple[str, ...] = ()
+    """Names of pods of an earlier job of this name in which a trainer may still run: they bear our tasks' addresses."""
     claim_access_modes: tuple[str, ...] | None = None
     """Of the existing claim that the spec names; None where it has not been read."""
     refusals: tuple[str, ...] = ()

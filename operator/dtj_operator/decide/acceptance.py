@@ -9,6 +9,7 @@ from dtj_operator.decide.actions import Action, Create, Plan, Probe
 from dtj_operator.decide.conditions import with_condition
 from dtj_operator.decide.deadlines import refused_template
 from dtj_operator.decide.members import Members
+from dtj_operator.decide.report import edited
 from dtj_operator.decide.words import is_quota
 from dtj_operator.desired.objects import children
 from dtj_operator.desired.overlay import mapping, role_template
@@ -18,13 +19,17 @@ from dtj_operator.desired.topology import spec_of, topology_faults
 from dtj_operator.gang.choose import choose
 from dtj_worker.contract import Role
 
+MOST_NAMED = 3
+
 
 def unreadable(s: Situation, now: Time) -> Plan | None:
     """The object does not parse: an attempt under way is left alone, and nothing new begins."""
     if s.spec is not None:
         return None
     words = "; ".join(s.faults) or "spec: it can't be read"
-    return Plan(None, reason=f"left alone: {words}") if is_open(s) else _refuse(s, "Invalid", words, now)
+    if is_open(s):
+        return Plan(edited(s, now), reason=f"left alone: {words}")
+    return _refuse(s, "Invalid", words, now)
 
 
 def not_acceptable(s: Situation, m: Members, now: Time) -> Plan | None:
@@ -34,7 +39,7 @@ def not_acceptable(s: Situation, m: Members, now: Time) -> Plan | None:
     faults = (*s.faults, *topology_faults(s, m.topology))
     if faults:
         return _refuse(s, "Invalid", "; ".join(faults), now)
-    if s.foreign_names:
+    if s.foreign_names or s.predecessors:
         return _names_taken(s, now)
     answers = {task.role: probe_of(s, task.role) for task in m.topology.tasks}
     refused = {role: answer for role, answer in answers.items() if answer is not None and _is_refusal(answer)}
@@ -89,7 +94,11 @@ def _names_taken(s: Situation, now: Time) -> Plan:
         words = "; ".join(f"{c.kind} {c.name} belongs to {c.owner}" for c in taken)
         words += ": rename this job, or remove what has the name"
         return _refuse(s, "NameTaken", words, now)
-    words = "; ".join(map(_left_behind, s.foreign_names))
+    # Its pods may be of other rounds, and so have other names; but their addresses are those of this job's tasks.
+    named = {child.name for child in s.foreign_names}
+    pods = [ForeignChild("Pod", name, terminating=True) for name in s.predecessors if name not in named]
+    shown, more = pods[:MOST_NAMED], len(pods) - MOST_NAMED
+    words = "; ".join(map(_left_behind, (*s.foreign_names, *shown))) + (f"; and {more} more pods" * (more > 0))
     return _refuse(s, "WaitingForPredecessor", words, now)
 
 

@@ -74,13 +74,8 @@ def members(s: Situation, now: Time) -> Members:
 
 def rounds_of(status: JobStatus, tasks: Iterable[Task]) -> dict[Task, int]:
     """The round of each task's one wanted pod."""
-    told = {
-        (role, index): entry.round
-        for role, entries in status.rounds.items()
-        for entry in entries
-        for index in indexes(entry.indexes)
-    }
-    return {task: told.get((task.role, task.index), 0) for task in tasks}
+    told = _told(status)
+    return {task: told.get(task, 0) for task in tasks}
 
 
 def next_round(status: JobStatus) -> int:
@@ -91,7 +86,8 @@ def next_round(status: JobStatus) -> int:
 
 def raised(status: JobStatus, everyone: Iterable[Task], those: Iterable[Task]) -> dict[str, list[RoundOf]]:
     """The rounds in which `those` want a new pod and the others theirs."""
-    rounds = rounds_of(status, everyone)
+    # A role or replica may be taken out and come back later: it goes on where it was, since no name is used twice.
+    rounds = _told(status) | rounds_of(status, everyone)
     rounds |= dict.fromkeys(those, next_round(status))
     by_role: dict[str, dict[int, list[int]]] = {}
     for task, number in rounds.items():
@@ -125,6 +121,16 @@ def finished_outside(status: JobStatus, gang: Iterable[Task]) -> dict[str, str]:
 def holds_nothing(pod: PodView) -> bool:
     """Whether the pod is nothing but its logs: no container of it runs any more."""
     return pod.is_over and not pod.lingers
+
+
+def _told(status: JobStatus) -> dict[Task, int]:
+    """Each round that the status tells, of whatever task."""
+    return {
+        Task(role, index): entry.round  # type: ignore[arg-type]  # a role, as long as only we write the status
+        for role, entries in status.rounds.items()
+        for entry in entries
+        for index in indexes(entry.indexes)
+    }
 
 
 def _kept(s: Situation, old: list[PodView], now: Time) -> frozenset[str]:

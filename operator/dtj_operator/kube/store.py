@@ -111,6 +111,7 @@ class Store:
             probes=dict(notes.probes),
             children=frozenset((*name, record.uid) for name, record in own if record.view is None),
             foreign_names=tuple(notes.foreign.values()),
+            predecessors=tuple(pod.name for pod in _pods(r for r in records.values() if _is_earlier(r, job.uid))),
             claim_access_modes=notes.claim_access_modes,
             refusals=tuple(notes.refusals),
             facts=self.facts,
@@ -248,6 +249,12 @@ def _is_child(kind: str, record: Record, job_uid: str) -> bool:
     Nothing else without an owner, whatever its labels: what counts as a child is deleted in the end.
     """
     return record.owner_uid == job_uid or (record.owner_uid is None and kind == CLAIM.kind)
+
+
+def _is_earlier(record: Record, job_uid: str) -> bool:
+    """Whether it is a pod that an earlier job of the name made, and its trainer has not ended."""
+    has_other_owner = record.owner_uid not in (None, job_uid)
+    return has_other_owner and isinstance(record.view, PodView) and not record.view.is_over
 
 
 def _pods(records: Iterator[Record]) -> tuple[PodView, ...]:
