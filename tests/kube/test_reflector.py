@@ -210,3 +210,15 @@ async def test_the_fleet_is_unknown_again_when_nobody_wants_it(
     one.want_fleet()
     await ears.until(lambda: store.fleet.nodes() is not None)
     task.cancel()
+
+
+async def test_an_object_that_nobody_understands_ends_no_list(
+    script: Script, store: Store, ears: Ears, caplog: pytest.LogCaptureFixture
+) -> None:
+    strange = {**job(2, uid="strange"), "spec": {}}
+    strange["metadata"] = {**strange["metadata"], "name": "strange", "creationTimestamp": "yesterday"}
+    script.answers = [listed(7, strange, job(3))]
+    async with script.client() as client:
+        await Feed(client, JOB, store, ears).relist()
+    assert ears.marked == [KEY]
+    assert "a DistributedTrainingJob is passed over: strange" in caplog.text

@@ -77,7 +77,7 @@ class Feed:
                 version = page.resource_version
                 for item in page.items:
                     uids.add(item["metadata"]["uid"])
-                    self._tell(self._sink.put(self._kind, item))
+                    self._put(item)
         for key in self._sink.retain(self._kind, self._namespace, uids, version):
             self._ears.mark(key)
         self._ears.heard(self._kind)
@@ -108,11 +108,20 @@ class Feed:
         self._ears.heard(self._kind)
         match event.type:
             case "ADDED" | "MODIFIED":
-                self._tell(self._sink.put(self._kind, event.object))
+                self._put(event.object)
             case "DELETED":
                 self._tell(self._sink.remove(self._kind, event.object))
             case "BOOKMARK":
                 pass
+
+    def _put(self, manifest: Json) -> None:
+        try:
+            key = self._sink.put(self._kind, manifest)
+        except Exception:
+            # Anybody who may make a pod may give it our labels and what no type foresees; that is no other job's fault.
+            log.exception("a %s is passed over: %s", self._kind.kind, manifest.get("metadata", {}).get("name"))
+            return
+        self._tell(key)
 
     def _tell(self, key: JobKey | None) -> None:
         if key is not None:
