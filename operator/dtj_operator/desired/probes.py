@@ -1,4 +1,4 @@
-"""What the API server said of a role's pods before any was made: where its answers lie. Asking is `decide`'s business."""
+"""What the API server says of a role's pods before any is made: where its answers lie. `decide` asks."""
 
 import hashlib
 
@@ -30,5 +30,5 @@ def template_hash(spec: JobSpec, role: Role) -> str:
 
 
 def probe_of(s: Situation, role: Role) -> ProbeResult | None:
-    """The API server's answer for a role's pod as the spec has it now; None where it hasn't been asked or has no word."""
+    """The API server's answer for a role's pod as the spec has it now; None where it hasn't given one."""
     return None if s.spec is None else s.probes.get(template_hash(s.spec, role))
