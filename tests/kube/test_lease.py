@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from aiohttp import web
 
 from dtj_operator.kube import lease as module
 from dtj_operator.kube.client import LEASE, ApiError
@@ -161,6 +162,37 @@ async def test_a_failing_renewal_is_tried_again_until_time_is_over(script: Scrip
         with pytest.raises(LeaseLost, match="not renewed"):
             await first.keep()
     assert len(script.requests) > 4
+
+
+async def test_one_renewal_without_an_answer_costs_nothing(
+    script: Script, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was carried out, so the next one meets a version that this process has not seen."""
+    ours = {"metadata": {"resourceVersion": "2"}, "spec": {"holderIdentity": "a"}}
+    renewed = asyncio.Event()
+
+    async def gets_lost(request: web.Request) -> web.StreamResponse:
+        # From now on only the short pause may pass: a longer one would outlast the Lease, and this test.
+        monkeypatch.setattr(module, "RENEWAL_SECONDS", 600)
+        clock.now += 10
+        return await says(503)(request)
+
+    async def conflicts(request: web.Request) -> web.StreamResponse:
+        clock.now += 2
+        return await says(409, {"kind": "Status", "code": 409, "reason": "Conflict"})(request)
+
+    async def renews(request: web.Request) -> web.StreamResponse:
+        renewed.set()
+        return await says(200, ours)(request)
+
+    script.answers = [says(200, ours), says(200, ours), gets_lost, conflicts, says(200, ours), renews]
+    async with script.client() as client:
+        first = lease(client, "a", clock)
+        await first.acquire()
+        keeping = asyncio.create_task(first.keep())
+        await asyncio.wait_for(renewed.wait(), 5)
+        keeping.cancel()
+    assert [method for method, _, _ in script.requests] == ["GET", "PATCH", "PATCH", "PATCH", "GET", "PATCH"]
 
 
 def test_alone_nothing_is_ever_lost() -> None:

@@ -100,11 +100,15 @@ class Lease:
 
     async def keep(self) -> None:
         """Renew until cancelled; LeaseLost when that failed for too long, or somebody else took it."""
+        pause = RENEWAL_SECONDS
         while True:
-            await asyncio.sleep(RENEWAL_SECONDS)
+            await asyncio.sleep(pause)
+            # Sooner after a failure: two of the long pauses and a renewal without an answer outlast the Lease.
+            pause = POLL_SECONDS
             try:
                 async with asyncio.timeout(RENEWAL_SECONDS):
                     await self._renew()
+                pause = RENEWAL_SECONDS
             except TimeoutError:
                 log.warning("the Lease was not renewed: no answer in time")
             except ApiError as error:
@@ -155,14 +159,15 @@ class Lease:
         except ApiError as error:
             if error.code != HTTPStatus.CONFLICT:
                 raise
-            # A renewal whose answer got lost also ends here the next time.
+            # Somebody touched it, or an earlier renewal was carried out and its answer got lost.
             live = await self._client.get(LEASE, self._namespace, self._name)
             is_ours = live.get("spec", {}).get("holderIdentity") == self._identity
             self._held = live if is_ours else None
             if not is_ours:
                 raise LeaseLost(f"another process took the Lease {self._namespace}/{self._name}") from error
-        else:
-            self._renewed_at = asked_at
+            asked_at = self._seconds()
+            self._held = await self._patch(live, {"renewTime": _now()})
+        self._renewed_at = asked_at
 
     async def _patch(self, lease: Json, spec: Json) -> Json:
         version = {"resourceVersion": lease["metadata"]["resourceVersion"]}
