@@ -242,6 +242,13 @@ def test_a_culprit_alone(pods: list[PodView], training: TrainingView | None, kin
             id="ties by index",
         ),
         pytest.param(
+            [told("worker-0", "Peer", blames="worker-1"), leaving(running("worker-1"))],
+            heard(first_death=death("worker-1", "Stopped")),
+            1,
+            "Disruption",
+            id="a pod that is taken away says that it was asked to stop",
+        ),
+        pytest.param(
             [exited("worker-0", 1), running("worker-1")],
             heard(number=7, first_death=death("worker-1", signal="SIGSEGV")),
             0,

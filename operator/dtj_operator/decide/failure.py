@@ -55,7 +55,14 @@ def culprit(s: Situation, m: Members, now: Time) -> Failure | None:
     death = first_death(s, m)
     if death is not None and first.rank > FIRST_DEATH:
         own = next((end for end in ends if end.failure.task == death.task), None)
-        first = End(FIRST_DEATH, first.at, death) if own is None else replace(own, rank=FIRST_DEATH)
+        pod = m.wanted.get(death.task)
+        if own is not None:
+            first = replace(own, rank=FIRST_DEATH)
+        elif pod is not None and (pod.deleting_since or pod.disrupted_by):
+            # Taken away, it was asked to stop, and said so; its containers have just not been seen to end.
+            first = End(DISRUPTED, pod.deleting_since, _disrupted(s, m, death.task, pod))
+        else:
+            first = End(FIRST_DEATH, first.at, death)
     is_told_by_others = first.rank in (FIRST_DEATH, PEER)
     silent = missed(s, m, first.failure.task, by_chief=first.rank == FIRST_DEATH) if is_told_by_others else None
     if (silent or first.rank == PEER) and _may_still_show_up(s, m, first, now):
