@@ -72,9 +72,13 @@ async def test_a_missing_claim_is_named(world: World) -> None:
 
 
 async def test_a_missing_config_map_is_named(world: World) -> None:
-    job = await world.submit(counting(steps=10, program={"configMap": "scripts"}))
-    s = await world.until(job, lambda s: 'configmap "scripts" not found' in str(condition_of(s, "Training")))
+    job = await world.submit(counting(steps=10, trainer={"envFrom": [{"configMapRef": {"name": "settings"}}]}))
+    s = await world.until(job, lambda s: 'configmap "settings" not found' in str(condition_of(s, "Training")))
     assert s.status.phase == "Starting"
+    settings = {"name": "settings", "namespace": "default"}
+    await world.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": settings, "data": {"LEVEL": "3"}})
+    end = await world.until(job, is_over)
+    assert (end.status.phase, end.status.restarts) == ("Succeeded", Restarts())
 
 
 @pytest.mark.needs("Images")

@@ -211,10 +211,11 @@ class PlayedKubelet:
         images = [one.get("image", "") for one in run.pod["spec"]["containers"]]
         if any("missing" in image for image in images):
             return Waiting("ImagePullBackOff", f'Back-off pulling image "{images[0]}"')
-        for volume in run.pod["spec"].get("volumes") or ():
-            name = (volume.get("configMap") or {}).get("name")
-            if name and self._objects.find("configmaps", run.job.namespace, name) is None:
-                return Waiting("CreateContainerConfigError", f'configmap "{name}" not found')
+        for one in run.pod["spec"]["containers"]:
+            for source in one.get("envFrom") or ():
+                name = (source.get("configMapRef") or {}).get("name")
+                if name and self._objects.find("configmaps", run.job.namespace, name) is None:
+                    return Waiting("CreateContainerConfigError", f'configmap "{name}" not found')
         return None
 
     async def _play(self, run: Run) -> None:
