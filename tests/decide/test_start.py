@@ -303,7 +303,7 @@ OTHER_PROCESS = replace(SEES_NODES, started_at=ago(1))
 @pytest.mark.parametrize(
     ("pods", "changes", "reason"),
     [
-        pytest.param([], {}, "none of its pods could be made, and its places are given away", id="places given away"),
+        pytest.param([], {}, "not all of its pods were made, and its places are given away", id="places given away"),
         pytest.param(
             [running("worker-0")],
             {"facts": OTHER_PROCESS},
@@ -349,6 +349,13 @@ def test_what_takes_a_released_gang_back(pods: list[PodView], changes: dict[str,
     assert (status.gang.admitted_at, status.gang.missed, status.attempt, status.restarts.total) == (None, 0, 0, 0)
     assert status.rounds["worker"][0].round == 1
     assert [word for word in kinds(made) if word.startswith("Create")] == []
+
+
+def test_a_release_that_is_still_in_memory_was_this_processs_own_whatever_the_clock_says() -> None:
+    s = queued(accepted(BUILT_IN, facts=OTHER_PROCESS), admitted_at=ago(30))
+    s = replace(s, status=replace(s.status, frozen=after(*_admitted()).frozen), pods=(running("worker-0"),))
+    made = plan(replace(s, admission=Admit(("n0", "n1"))), NOW)
+    assert [word for word in kinds(made) if word.startswith("Create")] == ["Create worker-1-0"]
 
 
 def _admitted() -> tuple[Situation, Any]:

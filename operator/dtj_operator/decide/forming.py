@@ -153,14 +153,15 @@ def _obstacle(s: Situation, m: Members) -> str | None:
     if missing and _is_of_another_process(s):
         # What is missing may have been made and deleted since, and no name is used twice.
         return "the operator was restarted between the release and the last pod"
-    if not m.gang and not m.finished and not _may_go(s, m):
-        return "none of its pods could be made, and its places are given away"
+    if missing and not m.finished and not _may_go(s, m):
+        return "not all of its pods were made, and its places are given away"
     return None
 
 
 def _is_of_another_process(s: Situation) -> bool:
     began, admitted = s.facts.started_at, s.status.gang.admitted_at
-    return began is not None and admitted is not None and admitted < began
+    # An answer that is still in memory was this process's own, whatever the clock was set to since.
+    return began is not None and admitted is not None and admitted < began and not isinstance(s.admission, Admit)
 
 
 def _may_go(s: Situation, m: Members) -> bool:

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Callable
 from datetime import timedelta
 
+import msgspec
+
 from dtj_operator.api.observed import Facts, JobKey, Situation
 from dtj_operator.api.status import Time
 from dtj_operator.decide.actions import Action, Plan
@@ -116,6 +118,11 @@ class Controller:
             self._done.pop(key, None)
             return "Gone"
         now = self._clock()
+        began = s.facts.started_at
+        if began is not None and now < began:
+            # The clock was set back. What this process writes from now on must not look as if another one had.
+            self.store.facts = msgspec.structs.replace(s.facts, started_at=now)
+            s = msgspec.structs.replace(s, facts=self.store.facts)
         decision = plan(s, now)
         _say(s, decision)
         outcome = await self._applier.apply(s, decision)
