@@ -5,13 +5,11 @@ which of two states is the newer one, so an old event never covers a newer answe
 """
 
 from collections.abc import Iterator
-from datetime import datetime
 
 import msgspec
 from msgspec import Struct, field
 
 from dtj_operator.api import names
-from dtj_operator.api.faults import faults
 from dtj_operator.api.observed import (
     Admission,
     Facts,
@@ -22,12 +20,10 @@ from dtj_operator.api.observed import (
     Situation,
     TrainingView,
 )
-from dtj_operator.api.parse import parse, parse_status
-from dtj_operator.api.spec import JobSpec
-from dtj_operator.api.status import JobStatus, Time
-from dtj_operator.kube import views
+from dtj_operator.api.status import Time
 from dtj_operator.kube.client import CLAIM, JOB, POD, Json, Kind
 from dtj_operator.kube.fleet import Fleet
+from dtj_operator.kube.records import JobView, Record, job_spec, job_status, record
 
 PROBES = 8
 """How many answers to probes are kept for one job: those of its roles, and of the manifest before an edit."""
@@ -35,27 +31,6 @@ GONE = 8192
 """How many deleted objects are remembered; what they are remembered for happens within seconds of the deletion."""
 GONE_PODS = 1024
 """How many names of deleted pods are remembered for one job: those of its present round are what matters."""
-
-
-class JobView(Struct, frozen=True):
-    """A job as the API holds it. Spec and status stay JSON: ten thousand finished jobs are hardly ever looked at."""
-
-    generation: int
-    created_at: Time
-    spec: bytes
-    status: bytes
-    faults: tuple[str, ...]
-    annotations: dict[str, str]
-    deleting: bool
-
-
-class Record(Struct, frozen=True):
-    """A job or one of its children. `view` is None for a child of which only its existence matters."""
-
-    uid: str
-    version: int
-    owner_uid: str | None
-    view: JobView | PodView | None
 
 
 class Notes(Struct):
@@ -98,8 +73,8 @@ class Store:
             resource_version=str(job.version),
             generation=job.view.generation,
             created_at=job.view.created_at,
-            spec=_spec(job.view),
-            status=_status(job.view),
+            spec=job_spec(job.view),
+            status=job_status(job.view),
             faults=job.view.faults,
             annotations=job.view.annotations,
             deleting=job.view.deleting,
@@ -155,15 +130,14 @@ class Store:
             return None
         records = self._records.setdefault(key, {})
         name = (kind.kind, metadata["name"])
-        known, version = records.get(name), int(metadata["resourceVersion"])
-        if known is not None and known.version >= version:
+        known = records.get(name)
+        if known is not None and known.version >= int(metadata["resourceVersion"]):
             return None
-        view = _view(kind, manifest)
-        if kind == POD and view is None:
+        made = record(kind, manifest)
+        if made is None:
             return None
-        record = Record(metadata["uid"], version, views.owner_uid(manifest), view)
-        records[name] = record
-        is_news = known is None or (known.uid, known.view) != (record.uid, record.view)
+        records[name] = made
+        is_news = known is None or (known.uid, known.view) != (made.uid, made.view)
         return key if is_news else None
 
     def remove(self, kind: Kind, manifest: Json) -> JobKey | None:
@@ -225,24 +199,6 @@ def _key(kind: Kind, metadata: Json) -> JobKey | None:
     return JobKey(metadata["namespace"], name) if name else None
 
 
-def _view(kind: Kind, manifest: Json) -> JobView | PodView | None:
-    if kind == POD:
-        return views.pod(manifest)
-    if kind != JOB:
-        return None
-    metadata = manifest["metadata"]
-    annotations: dict[str, str] = metadata.get("annotations") or {}
-    return JobView(
-        generation=metadata["generation"],
-        created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
-        spec=msgspec.json.encode(manifest.get("spec") or {}),
-        status=msgspec.json.encode(manifest.get("status") or {}),
-        faults=faults(manifest),
-        annotations={k: v for k, v in annotations.items() if k.startswith(f"{names.GROUP}/")},
-        deleting="deletionTimestamp" in metadata,
-    )
-
-
 def _is_child(kind: str, record: Record, job_uid: str) -> bool:
     """Whether it is a child of that incarnation of the job: its own, or a claim that outlives jobs of its name.
 
@@ -261,19 +217,3 @@ def _pods(records: Iterator[Record]) -> tuple[PodView, ...]:
     """In the order of tasks and rounds."""
     pods = (record.view for record in records if isinstance(record.view, PodView))
     return tuple(sorted(pods, key=lambda pod: (pod.task, pod.round)))
-
-
-def _spec(job: JobView) -> JobSpec | None:
-    try:
-        return msgspec.json.decode(job.spec, type=JobSpec)
-    except msgspec.ValidationError:
-        # Seldom, and slower: nulls, or a CRD that is older than this process.
-        parsed = parse({"spec": msgspec.json.decode(job.spec)})
-        return parsed if isinstance(parsed, JobSpec) else None
-
-
-def _status(job: JobView) -> JobStatus:
-    try:
-        return msgspec.json.decode(job.status, type=JobStatus)
-    except msgspec.ValidationError:
-        return parse_status({"status": msgspec.json.decode(job.status)})
