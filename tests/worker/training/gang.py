@@ -13,7 +13,8 @@ from pathlib import Path
 import dtj_worker
 from dtj_worker import folders
 from dtj_worker.codec import decode, encode
-from dtj_worker.contract import Batch, CheckpointPlan, Fault, Report, Restore, Strategy, TaskSpec
+from dtj_worker.contract import Batch, CheckpointPlan, Fault, Strategy, TaskSpec
+from dtj_worker.reports import Report, Restore
 from dtj_worker.supervisor import choice
 
 SITE = Path(dtj_worker.__file__).parent / "training" / "site"

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dtj_worker.codec import encode
-from dtj_worker.contract import Batch, CheckpointPlan, Restore, TaskSpec
+from dtj_worker.contract import Batch, CheckpointPlan, TaskSpec
+from dtj_worker.reports import Restore
 from dtj_worker.training.context import Context, read_context
 
 SPEC = TaskSpec(

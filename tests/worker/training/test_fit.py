@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dtj_worker.contract import Fault, Restore
+from dtj_worker.contract import Fault
+from dtj_worker.reports import Restore
 from tests.worker.training.gang import Job, Trainer
 
 pytestmark = pytest.mark.tensorflow

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dtj_worker.codec import decode, encode
-from dtj_worker.contract import Fault, Report, TaskSpec
+from dtj_worker.contract import Fault, TaskSpec
+from dtj_worker.reports import Report
 from dtj_worker.training import report
 from dtj_worker.training.report import Reporter
 

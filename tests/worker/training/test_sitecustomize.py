@@ -11,7 +11,7 @@ import pytest
 
 import dtj_worker
 from dtj_worker.codec import decode
-from dtj_worker.contract import STACKS_SIGNAL, Report
+from dtj_worker.reports import STACKS_SIGNAL, Report
 from dtj_worker.training import inject
 from tests.worker.training.test_context import SPEC, environ
 

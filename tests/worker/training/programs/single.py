@@ -1,4 +1,4 @@
-"""A `fit` on one host; what varies is said by the arguments: --keras3, --mirrored, --wide, --epochs=n."""
+"""A `fit` on one host; what varies is said by the arguments: --keras3, --mirrored, --dropout, --epochs=n."""
 
 import hashlib
 import sys
@@ -22,8 +22,9 @@ random = np.random.default_rng(3)
 x = random.normal(size=(256, 16)).astype("float32")
 y = (x.sum(axis=1) > 0).astype("int64")
 with strategy.scope():
-    units = 32 if "wide" in arguments else 16
-    model = keras.Sequential([keras.layers.Dense(units, activation="relu"), keras.layers.Dense(2)])
+    layers = [keras.layers.Dense(16, activation="relu"), keras.layers.Dense(2)]
+    layers += [keras.layers.Dropout(0.1)] if "dropout" in arguments else []
+    model = keras.Sequential(layers)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.Adam(), loss, metrics=["accuracy"])
 
