@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 import looptime
 from msgspec import Struct
@@ -50,6 +50,18 @@ def places(marks: list[tuple[object, ...]]) -> Iterator[int]:
         if mark != before:
             yield number
         before = mark
+
+
+def first_difference(story: Story, end: End, kills: Iterable[int]) -> str | None:
+    """What a kill at one of these steps has led to, other than the end of the undisturbed life; None: to nothing."""
+    for kill_at in kills:
+        try:
+            life = live(story, kill_at)
+        except AssertionError as wrong:
+            return f"killed before step {kill_at}: {wrong}"
+        if life.end != end:
+            return f"killed before step {kill_at}: {life.end} in place of {end}"
+    return None
 
 
 async def _live(story: Story, kill_at: int | None, *, keep_marks: bool) -> Life:
