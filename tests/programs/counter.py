@@ -13,7 +13,8 @@ from pathlib import Path
 
 from dtj_worker import folders
 from dtj_worker.codec import decode
-from dtj_worker.contract import ENV_CHECKPOINT_FOLDER, ENV_RESTORE, ENV_TASK, Restore, TaskSpec
+from dtj_worker.contract import ENV_CHECKPOINT_FOLDER, ENV_RESTORE, ENV_TASK, TaskSpec
+from dtj_worker.reports import Restore
 from dtj_worker.training.report import Reporter
 
 

@@ -13,14 +13,13 @@ from dtj_worker.contract import (
     TERMINATION_BYTES,
     CheckpointPlan,
     Death,
-    Report,
-    Restore,
     Task,
     TaskSpec,
     TrainingStatus,
     Verdict,
     parse_verdict,
 )
+from dtj_worker.reports import Report, Restore
 from dtj_worker.supervisor.peers import Join, Order, Word
 
 RECORDS = (TaskSpec, TrainingStatus, Verdict, Report, Restore, Death, CheckpointPlan, Join, Word, Order)

@@ -1,4 +1,4 @@
-"""Records as JSON and back: a strict decoder for frozen dataclasses. What the records mean is `contract.py`'s business."""
+"""Records as JSON and back: a strict decoder for frozen dataclasses. What they mean is `contract.py`'s business."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ def encode(record: Any) -> str:
 
 
 def decode(kind: type[Record], text: str | bytes) -> Record:
-    """The record in a JSON text. Unknown fields are ignored, since a newer side may send them; ContractError names what is wrong."""
+    """The record in a text; ContractError names what is wrong. Unknown fields, of a newer side, are ignored."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

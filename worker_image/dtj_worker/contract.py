@@ -1,7 +1,7 @@
 """What operator, supervisor and training program say to each other: records, paths, exit codes and shared defaults.
 
-Standard library only, so that the supervisor stays small and the operator may import it. Every record travels as JSON; ages are
-in seconds, never wall-clock times, since the clocks of pods and operator differ. Behaviour lives elsewhere.
+Standard library only, so that the supervisor stays small and the operator may import it. Every record travels as JSON;
+ages are in seconds, never wall-clock times, since the clocks of pods and operator differ. Behaviour lives elsewhere.
 """
 
 import dataclasses
@@ -12,12 +12,14 @@ from typing import Literal
 from dtj_worker.codec import ContractError, decode, encode
 
 VERSION = 1
-"""Version of this contract. The operator accepts its own and the one before (rolling upgrades leave old workers running)."""
+"""Version of this contract. The operator accepts its own and the one before (rolling upgrades leave old workers
+running)."""
 
 TENSORFLOW_PORT = 2222
 STATUS_PORT = 2280
 PORTS_PER_TASK = 8
-"""Attempt k listens on TensorFlow port base + k mod 8, so that a straggler of an older attempt can't reach a newer one."""
+"""Attempt k listens on TensorFlow port base + k mod 8, so that a straggler of an older attempt can't reach a newer
+one."""
 
 STATUS_BYTES = 64 * 1024
 MESSAGE_BYTES = 1024
@@ -26,7 +28,7 @@ TERMINATION_BYTES = 4096
 
 # Environment of the trainer container (set by the operator) and of the child (set by the supervisor).
 ENV_TASK = "DTJ_TASK"
-ENV_TOKEN = "DTJ_TOKEN"  # noqa: S105 - the variable's name, not a secret
+ENV_TOKEN = "DTJ_TOKEN"
 ENV_GRACE_SECONDS = "DTJ_GRACE_SECONDS"
 ENV_REPORT_FD = "DTJ_REPORT_FD"
 """Child only: the number of an inherited descriptor that takes Report records, one JSON object a line."""
@@ -34,10 +36,6 @@ ENV_RESTORE = "DTJ_RESTORE"
 """Child only: a Restore record, the one checkpoint that this attempt starts from; absent when it starts from zero."""
 ENV_CHECKPOINT_FOLDER = "DTJ_CHECKPOINT_FOLDER"
 """Child only: the folder of this attempt, where it writes its checkpoints; absent when the job keeps none."""
-
-STACKS_SIGNAL = "SIGUSR2"
-"""Makes the child write its threads' stacks to stderr, even while a rendezvous holds the GIL. Deadly before its Python has
-set up the handler: send it only where SigCgt in /proc/<pid>/status shows one."""
 
 ENV_TERMINATION_LOG = "DTJ_TERMINATION_LOG"
 """Where the supervisor writes its Verdict; absent in a real pod, where it is /dev/termination-log."""
@@ -50,8 +48,8 @@ container does that injects it into a foreign image."""
 PATH_HEALTH = "/healthz"
 PATH_METRICS = "/metrics"
 PATH_TRAINING = "/v1/training"
-"""GET on the chief's supervisor: a stream of TrainingStatus records, one a line; one at every change (at most two a second) and one
-every HEARTBEAT_SECONDS at the latest."""
+"""GET on the chief's supervisor: a stream of TrainingStatus records, one a line; one at every change (at most two a
+second) and one every HEARTBEAT_SECONDS at the latest."""
 PATH_JOIN = "/v1/join"
 """POST on the chief's supervisor by every other one: registers a task and keeps the connection as its sign of life."""
 HEARTBEAT_SECONDS = 5.0
@@ -68,21 +66,17 @@ Keras = Literal["Auto", "Keras3", "Legacy"]
 Role = Literal["chief", "worker", "ps", "evaluator"]
 ROLES: tuple[Role, ...] = typing.get_args(Role)
 
-Stage = Literal["Waiting", "Registered", "Program", "Rendezvous", "Built", "Training", "Evaluating", "Saving", "Done", "Dead"]
-"""How far a task's trainer is. Waiting: its supervisor isn't registered; Registered: it is, and the child isn't started; Program: the child
-runs; Rendezvous: in a strategy's constructor; Built: the strategy stands; Training: at least one step was made; Done and Dead: the
-child ended 0, or otherwise."""
+Stage = Literal[
+    "Waiting", "Registered", "Program", "Rendezvous", "Built", "Training", "Evaluating", "Saving", "Done", "Dead"
+]
+"""How far a task's trainer is. Waiting: its supervisor isn't registered; Registered: it is, and the child isn't
+started; Program: the child runs; Rendezvous: in a strategy's constructor; Built: the strategy stands; Training: at
+least one step was made; Done and Dead: the child ended 0, or otherwise."""
 
 VerdictKind = Literal["Done", "Saved", "Stopped", "Peer", "Config", "Rendezvous", "Stall", "Memory", "Program"]
-"""Done: exit 0. Saved, Stopped: asked to stop, with and without a checkpoint of that moment. Peer: died of another's death. Config:
-can't heal by a restart. Rendezvous, Stall: a deadline. Memory: the kernel's or TensorFlow's out-of-memory. Program: any other end."""
-
-ReportKind = Literal["Constructing", "Built", "Reports", "Restored", "Step", "Saved", "Phase", "Busy", "Notice", "Problem", "Refused"]
-"""Child to supervisor. Constructing: a strategy's constructor was entered (message: its class); Built: it returned; Reports: `fit` or
-`dtj.loop` was entered, so steps will follow; Restored: position after a restore; Step: a finished step; Saved: a verified checkpoint;
-Phase: what the child does now (message: Training, Evaluating, Saving or Exporting); Busy: `dtj.busy` (message: what, empty when
-over); Notice: what becomes `TrainingStatus.notice` (message); Problem: the exception that ends the program (message); Refused: a
-fault of configuration, the child ends itself next (message: one clear line)."""
+"""Done: exit 0. Saved, Stopped: asked to stop, with and without a checkpoint of that moment. Peer: died of another's
+death. Config: can't heal by a restart. Rendezvous, Stall: a deadline. Memory: the kernel's or TensorFlow's
+out-of-memory. Program: any other end."""
 
 
 class ConfigFault(Exception):
@@ -104,13 +98,15 @@ class Task:
         """`worker-3` or `worker:3`; raises ContractError for anything else."""
         role, _, index = text.replace(":", "-").rpartition("-")
         if role not in ROLES or not index.isdecimal():
-            raise ContractError(f"{text!r} is no task: expected a role ({', '.join(ROLES)}) and a number, as in worker-0")
+            raise ContractError(
+                f"{text!r} is no task: expected a role ({', '.join(ROLES)}) and a number, as in worker-0"
+            )
         return cls(role, int(index))
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A failure to inject into one task of attempt 0, fired by its child once that step is reported (for demos and tests)."""
+    """A failure to inject into one task of attempt 0; its child fires it once that step is reported."""
 
     step: int
     signal: str | None = None
@@ -172,8 +168,9 @@ class Limits:
 class TaskSpec:
     """What one pod's supervisor must know; `DTJ_TASK` holds that of the pod's first attempt.
 
-    Addresses are `host:port` and the only source of ports: the embedded cluster rewrites them. `peers` lists the training cluster's
-    TensorFlow addresses by task, as TF_CONFIG does; `chief` is the task whose supervisor aggregates, `chief_status` where it listens.
+    Addresses are `host:port` and the only source of ports: the embedded cluster rewrites them. `peers` lists the
+    training cluster's TensorFlow addresses by task, as TF_CONFIG does; `chief` is the task whose supervisor aggregates,
+    `chief_status` where it listens.
     """
 
     namespace: str
@@ -195,30 +192,6 @@ class TaskSpec:
     limits: Limits = Limits()
     fault: Fault | None = None
     contract: int = VERSION
-
-
-@dataclass(frozen=True)
-class Restore:
-    """The checkpoint an attempt starts from. Only the chief's child has a `path` to read; the others get the values from it."""
-
-    step: int
-    epoch: int
-    path: str | None = None
-
-
-@dataclass(frozen=True)
-class Report:
-    """One line from child to supervisor; which fields are set follows from the kind. `epoch` counts from 0, `step` from 1."""
-
-    kind: ReportKind
-    step: int | None = None
-    epoch: int | None = None
-    epochs: int | None = None
-    loss: float | None = None
-    examples_per_s: float | None = None
-    replicas: int | None = None
-    global_batch: int | None = None
-    message: str | None = None
 
 
 @dataclass(frozen=True)
@@ -262,7 +235,7 @@ class TrainingStatus:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a task's trainer ended, written by its supervisor as line 2 of the termination message (line 1 is for people)."""
+    """How a task's trainer ended: line 2 of the termination message, after one for people."""
 
     attempt: int
     by: Literal["supervisor", "child"]
@@ -286,7 +259,7 @@ class Verdict:
 
 
 def parse_verdict(termination_message: str) -> Verdict | None:
-    """The Verdict in a container's termination message; None where there is none (a foreign program, a kill, a cut message)."""
+    """The Verdict in a termination message; None where there is none (a foreign program, a kill, a cut message)."""
     lines = termination_message.splitlines()
     if len(lines) < 2:
         return None

@@ -1,1 +1,1 @@
-"""The embedded cluster: an API server in memory, and a kubelet that runs containers as local processes. The operator never imports it."""
+"""The embedded cluster: an API server in memory, and a kubelet of processes. The operator never imports it."""

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dtj_worker import folders
-from dtj_worker.contract import CheckpointPlan, ConfigFault, Restore
+from dtj_worker.contract import CheckpointPlan, ConfigFault
+from dtj_worker.reports import Restore
 from dtj_worker.supervisor import choice
 from dtj_worker.supervisor.choice import Run
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dtj_worker.codec import decode
-from dtj_worker.contract import ENV_RESTORE, Restore, Task
+from dtj_worker.contract import ENV_RESTORE, Task
+from dtj_worker.reports import Restore
 from dtj_worker.supervisor import environment, machine
 from dtj_worker.supervisor.preflight import Prepared
 from dtj_worker.supervisor.program import Program

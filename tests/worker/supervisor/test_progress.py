@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from dtj_worker.contract import Limits, Report
+from dtj_worker.contract import Limits
+from dtj_worker.reports import Report
 from dtj_worker.supervisor.progress import SILENT_SECONDS, Progress
 
 LIMITS = Limits(program_seconds=100, rendezvous_seconds=50, first_step_seconds=200, stall_seconds=20)

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dtj_worker.codec import ContractError, decode
-from dtj_worker.contract import ENV_REPORT_FD, STACKS_SIGNAL, Report
+from dtj_worker.contract import ENV_REPORT_FD
+from dtj_worker.reports import STACKS_SIGNAL, Report
 from dtj_worker.supervisor.loop import Loop
 from dtj_worker.supervisor.verdict import Exit
 

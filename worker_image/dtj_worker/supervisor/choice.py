@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dtj_worker import folders
-from dtj_worker.contract import CheckpointPlan, ConfigFault, Restore
+from dtj_worker.contract import CheckpointPlan, ConfigFault
 from dtj_worker.folders import Copy
+from dtj_worker.reports import Restore
 
 LASTING = (errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 """What no restart of the job changes about a disk."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dtj_worker.codec import ContractError, decode, encode
-from dtj_worker.contract import HEARTBEAT_SECONDS, VERSION, Death, Restore, Stage, Task, TaskSpec
+from dtj_worker.contract import HEARTBEAT_SECONDS, VERSION, Death, Stage, Task, TaskSpec
+from dtj_worker.reports import Restore
 from dtj_worker.supervisor.loop import Loop, Stream
 from dtj_worker.supervisor.server import Refusal
 

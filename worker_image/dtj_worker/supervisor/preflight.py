@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dtj_worker import folders
-from dtj_worker.contract import Restore, Task, TaskSpec
+from dtj_worker.contract import Task, TaskSpec
+from dtj_worker.reports import Restore
 from dtj_worker.supervisor import choice, reach, tfconfig
 
 PORT_SECONDS = 30.0

@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass, field
 
-from dtj_worker.contract import MESSAGE_BYTES, Limits, Report, Stage, VerdictKind
+from dtj_worker.contract import MESSAGE_BYTES, Limits, Stage, VerdictKind
+from dtj_worker.reports import Report
 
 EVALUATION_STALLS = 4.0
 EXPORT_STALLS = 2.0

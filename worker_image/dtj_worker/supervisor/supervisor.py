@@ -9,7 +9,8 @@ import math
 import signal
 from dataclasses import replace
 
-from dtj_worker.contract import ENV_TOKEN, ConfigFault, Death, Restore, Verdict
+from dtj_worker.contract import ENV_TOKEN, ConfigFault, Death, Verdict
+from dtj_worker.reports import Restore
 from dtj_worker.supervisor import choice, figures, preflight, reach, verdict
 from dtj_worker.supervisor.attempt import Attempt, Job
 from dtj_worker.supervisor.child import adopt_orphans

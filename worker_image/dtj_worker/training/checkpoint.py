@@ -17,7 +17,8 @@ import numpy as np
 import tensorflow as tf
 
 from dtj_worker import folders
-from dtj_worker.contract import CheckpointPlan, Restore
+from dtj_worker.contract import CheckpointPlan
+from dtj_worker.reports import Restore
 from dtj_worker.training import models, together
 from dtj_worker.training.context import context
 from dtj_worker.training.report import reporter

@@ -11,15 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dtj_worker.codec import decode
-from dtj_worker.contract import (
-    ENV_CHECKPOINT_FOLDER,
-    ENV_RESTORE,
-    ENV_TASK,
-    Restore,
-    Strategy,
-    Task,
-    TaskSpec,
-)
+from dtj_worker.contract import ENV_CHECKPOINT_FOLDER, ENV_RESTORE, ENV_TASK, Strategy, Task, TaskSpec
+from dtj_worker.reports import Restore
 from dtj_worker.training.audit import indivisible
 from dtj_worker.training.report import reporter
 

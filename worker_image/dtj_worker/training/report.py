@@ -19,7 +19,8 @@ from dataclasses import replace
 from typing import NoReturn, SupportsFloat
 
 from dtj_worker.codec import decode, encode
-from dtj_worker.contract import ENV_REPORT_FD, ENV_TASK, EXIT_CONFIG, MESSAGE_BYTES, Fault, Report, ReportKind, TaskSpec
+from dtj_worker.contract import ENV_REPORT_FD, ENV_TASK, EXIT_CONFIG, MESSAGE_BYTES, Fault, TaskSpec
+from dtj_worker.reports import Report, ReportKind
 
 STEP_SECONDS = 0.1
 """Step reports are at least this far apart; the newest one is kept and written before anything else that is said."""
