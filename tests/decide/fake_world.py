@@ -35,7 +35,7 @@ class World:
         self.seen: dict[str, PodView] = {}
         """The pods as the operator's watch has told them so far."""
         self.gone: set[str] = set()
-        self.children: dict[tuple[str, str], str] = {}
+        self.children: dict[tuple[str, str], dict[str, Any]] = {}
         self.probes: dict[str, ProbeResult] = {}
         self.refusals: list[str] = []
         self.training: TrainingView | None = None
@@ -55,7 +55,10 @@ class World:
             status=msgspec.json.decode(msgspec.json.encode(self.status), type=JobStatus),
             pods=tuple(self.seen.values()),
             gone=frozenset(self.gone),
-            children=frozenset((kind, name, uid) for (kind, name), uid in self.children.items()),
+            children=frozenset(
+                (kind, name, f"uid-{name}", made["metadata"].get("annotations", {}).get(names.ANNOTATION_MADE_OF, ""))
+                for (kind, name), made in self.children.items()
+            ),
             probes=dict(self.probes),
             refusals=tuple(self.refusals),
             training=self.training,
@@ -186,7 +189,7 @@ class World:
     def _create(self, manifest: dict[str, Any]) -> None:
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         if kind != "Pod":
-            self.children[kind, name] = f"uid-{name}"
+            self.children[kind, name] = manifest
         elif name in self.pods:
             pass  # 409, and ours
         elif sum(not pod.is_over for pod in self.pods.values()) >= self.quota:

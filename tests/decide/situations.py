@@ -31,7 +31,7 @@ from dtj_operator.api.status import (
 )
 from dtj_operator.decide.actions import Action, Create, Delete, Emit, Plan, Probe, Ungate
 from dtj_operator.decide.conditions import condition
-from dtj_operator.desired.objects import children
+from dtj_operator.desired.objects import children, signed
 from dtj_operator.desired.probes import template_hash
 from dtj_operator.desired.topology import topology
 from dtj_worker.contract import ROLES, Death, Stage, Task, TrainingStatus, Verdict, VerdictKind
@@ -74,8 +74,14 @@ def accepted(job: JobSpec | None = None, **fields: Any) -> Situation:
     assert s.spec is not None
     probes = {template_hash(s.spec, role): ProbeResult(201, heard_at=ago(60)) for role in ROLES}
     made = children(s, topology(s))
-    objects = frozenset((m["kind"], m["metadata"]["name"], f"uid-{m['kind']}") for m in made)
+    objects = frozenset(child(m, f"uid-{m['kind']}") for m in made)
     return msgspec.structs.replace(s, **{"probes": probes, "children": objects} | fields)
+
+
+def child(manifest: dict[str, Any], uid: str) -> tuple[str, str, str, str]:
+    """A child as the operator sees it that was made from the manifest."""
+    metadata = signed(manifest)["metadata"]
+    return manifest["kind"], metadata["name"], uid, metadata["annotations"][names.ANNOTATION_MADE_OF]
 
 
 def attempt(

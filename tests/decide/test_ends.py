@@ -234,7 +234,7 @@ def test_clean_up(policy: str, deleted: list[str]) -> None:
     objects = ["Delete peers", "Delete peers"]
     assert kinds(made) == [*objects, *deleted]
     assert made.status is None
-    rest = replace(s, pods=(leaving(running("worker-1")),), children=frozenset({("Secret", "s", "u")}))
+    rest = replace(s, pods=(leaving(running("worker-1")),), children=frozenset({("Secret", "s", "u", "")}))
     assert plan(rest, NOW).status is None, "a pod that is still there is waited for"
     clean = replace(rest, pods=(DONE,) if policy != "All" else ())
     status = after(clean, plan(clean, NOW))

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from dtj_operator.api.observed import Admit, Facts, ForeignChild, PodView, ProbeResult, Situation, Wait
 from dtj_operator.api.status import GangStatus, JobStatus, RoundOf
+from dtj_operator.decide.actions import Create, Delete
 from dtj_operator.decide.members import raised
 from dtj_operator.decide.plan import plan
 from dtj_operator.desired.probes import template_hash
@@ -29,6 +30,11 @@ from tests.decide.situations import (
     spec,
 )
 
+CLAIMED = {
+    "volumeClaimTemplate": {
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+}
 BUILT_IN = spec(gang={"scheduler": "BuiltIn"})
 SEES_NODES = Facts(started_at=LONG_AGO, has_node_rights=True)
 
@@ -242,6 +248,63 @@ def test_a_refused_object_is_told_and_tried_again() -> None:
 def test_who_may_reach_the_pods_is_told(fields: dict[str, Any], says: str) -> None:
     s = accepted(spec(**fields))
     assert said(after(s, plan(s, NOW)), "Isolated") == says
+
+
+BUDGETED = {"disruption": {"budget": True}}
+
+
+@pytest.mark.parametrize(
+    ("before", "edited", "actions", "says"),
+    [
+        pytest.param({}, {"ttlSecondsAfterFinished": 5}, [], "True PolicyApplied", id="what no child shows"),
+        pytest.param(
+            {},
+            {"network": {"expose": [8080]}},
+            ["Delete NetworkPolicy", "Create NetworkPolicy"],
+            "True PolicyApplied",
+            id="a port is opened",
+        ),
+        pytest.param(
+            {},
+            {"network": {"policy": "None"}},
+            ["Delete NetworkPolicy"],
+            "False PolicyOff",
+            id="isolation is taken off",
+        ),
+        pytest.param(
+            {"network": {"policy": "None"}}, {}, ["Create NetworkPolicy"], "True PolicyApplied", id="and put on again"
+        ),
+        pytest.param(BUDGETED, {}, ["Delete PodDisruptionBudget"], "True PolicyApplied", id="no budget any more"),
+        pytest.param(
+            {"workers": 2} | BUDGETED,
+            {"workers": 3} | BUDGETED,
+            ["Delete PodDisruptionBudget", "Create PodDisruptionBudget"],
+            "True PolicyApplied",
+            id="more workers after a suspend",
+        ),
+        pytest.param(
+            {"checkpoint": CLAIMED},
+            {"checkpoint": CLAIMED | {"reclaim": "Delete"}},
+            [],
+            "True PolicyApplied",
+            id="a claim holds data, and stays as it is",
+        ),
+    ],
+)
+def test_an_edit_reaches_the_objects_before_the_next_attempt(
+    before: dict[str, Any], edited: dict[str, Any], actions: list[str], says: str
+) -> None:
+    was = queued(accepted(spec(**before)))
+    s = replace(accepted(spec(**edited)), status=was.status, children=was.children)
+    made = plan(s, NOW)
+    objects = [_object(action) for action in made.actions if isinstance(action, Create | Delete)]
+    assert [word for word in objects if not word.endswith(" Pod")] == actions
+    there = plan(replace(s, children=accepted(spec(**edited)).children), NOW)
+    assert said(after(s, there), "Isolated") == says
+
+
+def _object(action: Create | Delete) -> str:
+    return f"Create {action.manifest['kind']}" if isinstance(action, Create) else f"Delete {action.kind}"
 
 
 def test_a_refusal_half_way_takes_the_gang_back() -> None:

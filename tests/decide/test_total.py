@@ -189,7 +189,7 @@ SITUATIONS = st.builds(
     nodes=st.none() | st.lists(NODES, max_size=3).map(tuple),
     training=st.none() | TRAININGS,
     admission=st.sampled_from([None, Admit(("n0",)), Wait("full"), Wait("never", can_never_fit=True)]),
-    children=st.sampled_from([frozenset(), frozenset({("Service", "mnist-peers", "u")})]),
+    children=st.sampled_from([frozenset(), frozenset({("Service", "mnist-peers", "u", "")})]),
     foreign_names=st.sampled_from([(), (), (ForeignChild("Service", "x", terminating=True),)]),
     refusals=st.sampled_from([(), (), ("exceeded quota",), ("forbidden",)]),
 )

@@ -218,7 +218,7 @@ async def test_a_refused_create_is_kept_in_the_apis_own_words_until_a_status_is_
 async def test_a_delete_hits_one_incarnation(bench: Bench) -> None:
     await bench.act(Create(bench.pod(0)), Create(bench.pod(1)), Create(bench.service()))
     first, second = bench.situation.pods
-    (_, service, service_uid), *_ = bench.situation.children
+    (_, service, service_uid, _), *_ = bench.situation.children
     actions = [Delete("Pod", first.name, "another"), Delete("Pod", second.name, second.uid)]
     assert await bench.act(*actions, Delete("Service", service, service_uid)) == "Done"
     assert (await bench.client.get(POD, "default", first.name))["metadata"]["uid"] == first.uid

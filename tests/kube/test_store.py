@@ -67,7 +67,8 @@ def test_a_situation_holds_the_job_and_its_own_children(store: Store) -> None:
     store.put(POD, pod(0, 4))
     store.put(POD, pod(7, 4, owner="predecessor"))
     store.put(SERVICE, child("mnist-peers", 5))
-    store.put(CLAIM, child("mnist-checkpoints", 5, owner=None))
+    claim = child("mnist-checkpoints", 5, owner=None)
+    store.put(CLAIM, {**claim, "metadata": {**claim["metadata"], "annotations": {"dtj.dev/made-of": "abc"}}})
     store.put(SECRET, child("mnist-token", 5, owner="somebody else"))
     s = store.situation(KEY)
     assert s is not None
@@ -76,8 +77,8 @@ def test_a_situation_holds_the_job_and_its_own_children(store: Store) -> None:
     assert s.spec.roles.worker.replicas == 2
     assert [pod.task for pod in s.pods] == [Task("worker", 0), Task("worker", 1)]
     assert s.children == {
-        ("Service", "mnist-peers", "uid-mnist-peers"),
-        ("PersistentVolumeClaim", "mnist-checkpoints", "uid-mnist-checkpoints"),
+        ("Service", "mnist-peers", "uid-mnist-peers", ""),
+        ("PersistentVolumeClaim", "mnist-checkpoints", "uid-mnist-checkpoints", "abc"),
     }
     assert s.annotations == {"dtj.dev/fault": "worker:0@step=3"}
     assert s.nodes is None

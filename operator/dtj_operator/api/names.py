@@ -16,6 +16,8 @@ LABEL_ROUND = "dtj.dev/round"
 ANNOTATION_FAULT = "dtj.dev/fault"
 ANNOTATION_STATUS_ADDRESS = "dtj.dev/status-address"
 """Where the embedded kubelet put a pod's status port; honoured only with the flag that the embedded cluster passes."""
+ANNOTATION_MADE_OF = "dtj.dev/made-of"
+"""On children that follow an edit: a digest of what they were made as."""
 GATE = "dtj.dev/gang"
 
 PROGRAM_FOLDER = "/program"

@@ -178,8 +178,8 @@ class Situation(Struct, frozen=True):
     training: TrainingView | None = None
     admission: Admission | None = None
     probes: dict[str, ProbeResult] = {}
-    children: frozenset[tuple[str, str, str]] = frozenset()
-    """(kind, name, uid) of our own children but pods that exist."""
+    children: frozenset[tuple[str, str, str, str]] = frozenset()
+    """(kind, name, uid, digest of what it was made as, or "") of our own children but pods that exist."""
     foreign_names: tuple[ForeignChild, ...] = ()
     predecessors: tuple[str, ...] = ()
     """Names of pods of an earlier job of this name in which a trainer may still run: they bear our tasks' addresses."""

@@ -3,16 +3,14 @@
 from dtj_operator.api import names
 from dtj_operator.api.observed import ForeignChild, ProbeResult, Situation
 from dtj_operator.api.reasons import Reason
-from dtj_operator.api.status import JobStatus, Time
+from dtj_operator.api.status import Time
 from dtj_operator.decide import starts
-from dtj_operator.decide.actions import Action, Create, Plan, Probe
-from dtj_operator.decide.conditions import with_condition
+from dtj_operator.decide.actions import Action, Plan, Probe
+from dtj_operator.decide.children import isolated
 from dtj_operator.decide.deadlines import refused_template
 from dtj_operator.decide.members import Members
 from dtj_operator.decide.report import edited
 from dtj_operator.decide.words import is_quota
-from dtj_operator.desired.objects import children
-from dtj_operator.desired.overlay import mapping, role_template
 from dtj_operator.desired.pods import pod
 from dtj_operator.desired.probes import probe_of, template_hash
 from dtj_operator.desired.topology import spec_of, topology_faults
@@ -56,7 +54,7 @@ def not_acceptable(s: Situation, m: Members, now: Time) -> Plan | None:
     backend, why = choose(spec_of(s), s.facts)
     words = f"accepted as {m.topology.strategy}: {m.topology.reason}; gang scheduler {backend.name}: {why}"
     status = starts.queued(s, m.topology, backend.name, words, now)
-    return Plan(_isolated(s, m, status, now), reason=words)
+    return Plan(isolated(s, m, status, now), reason=words)
 
 
 def is_open(s: Situation) -> bool:
@@ -72,14 +70,6 @@ def probe(s: Situation, m: Members, role: Role) -> Probe:
     made = pod(s, m.topology, task, 0, s.status.attempt)
     made = {**made, "metadata": {**made["metadata"], "name": f"{names.hostname(s.key.name, task)}-probe"}}
     return Probe(role, template_hash(spec_of(s), role), made)
-
-
-def missing_children(s: Situation, m: Members) -> tuple[Create, ...]:
-    """The job's children but pods that are not there yet, the gang's group last."""
-    there = {(kind, name) for kind, name, _ in s.children}
-    group = choose(spec_of(s), s.facts)[0].group(s, m.topology)
-    wanted = [*children(s, m.topology), *([group] if group else [])]
-    return tuple(Create(made) for made in wanted if (made["kind"], made["metadata"]["name"]) not in there)
 
 
 def _refuse(s: Situation, reason: Reason, words: str, now: Time, *actions: Action) -> Plan:
@@ -111,16 +101,3 @@ def _left_behind(child: ForeignChild) -> str:
 def _is_refusal(answer: ProbeResult) -> bool:
     """Whether the API server will not take such a pod, for want of something else than quota."""
     return 400 <= answer.code < 500 and not is_quota(answer.message)
-
-
-def _isolated(s: Situation, m: Members, status: JobStatus, now: Time) -> JobStatus:
-    """Who may reach the pods, as far as the manifest says."""
-    spec = spec_of(s)
-    if spec.network.policy == "None":
-        words = "network.policy is None: anyone in the cluster may reach TensorFlow's unauthenticated ports"
-        return with_condition(status, "Isolated", "False", "PolicyOff", words, now=now)
-    pods = [mapping(role_template(spec, task.role).get("spec")) for task in m.topology.tasks if task.index == 0]
-    if any(pod.get("hostNetwork") is True for pod in pods):
-        words = "pods on the host's network are outside every NetworkPolicy"
-        return with_condition(status, "Isolated", "False", "HostNetwork", words, now=now)
-    return with_condition(status, "Isolated", "True", "PolicyApplied", "", now=now)

@@ -9,14 +9,12 @@ from dtj_operator.api.observed import PodView, Situation
 from dtj_operator.api.status import FINAL, Time
 from dtj_operator.decide import deadlines, ends, failure, recovery, starts
 from dtj_operator.decide.actions import Delete, DeleteJob, Failure, Plan
+from dtj_operator.decide.children import STAYS
 from dtj_operator.decide.forming import next_try
 from dtj_operator.decide.members import Members, holds_nothing, members
 from dtj_operator.decide.stopping import deletes
 from dtj_operator.desired.topology import spec_of
 from dtj_worker.contract import Task
-
-STAYS = ("Secret", "PersistentVolumeClaim")
-"""Children that a final job leaves to garbage collection, or to its user."""
 
 
 def finished(s: Situation, now: Time) -> Plan | None:
@@ -29,7 +27,7 @@ def finished(s: Situation, now: Time) -> Plan | None:
             return Plan(None, reason="over")
         return Plan(None, (DeleteJob(s.key.name, s.uid),), reason="its time to live is over")
     pods = _pods_to_go(s, now)
-    objects = [child for child in sorted(s.children) if child[0] not in STAYS]
+    objects = [(kind, name, uid) for kind, name, uid, _ in sorted(s.children) if kind not in STAYS]
     if not pods and not objects:
         return Plan(replace(s.status, cleanup=None), reason="nothing is left to clean up")
     stops = (*(Delete(kind, name, uid) for kind, name, uid in objects), *deletes(s, pods, now))

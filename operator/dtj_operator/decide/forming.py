@@ -8,8 +8,9 @@ from dtj_operator.api.observed import Admit, Situation, Wait
 from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import Time
 from dtj_operator.decide import starts
-from dtj_operator.decide.acceptance import missing_children, probe
+from dtj_operator.decide.acceptance import probe
 from dtj_operator.decide.actions import Create, Plan, Ungate
+from dtj_operator.decide.children import isolated, renewed
 from dtj_operator.decide.members import Members
 from dtj_operator.decide.recovery import backoff
 from dtj_operator.decide.stopping import deletes, sentence
@@ -57,9 +58,9 @@ def queued(s: Situation, m: Members, now: Time) -> Plan | None:
     if full:
         again = [probe(s, m, role) for role in full]
         return Plan(None, (*stops, *again), reason="asks again whether the quota has room")
-    children = missing_children(s, m)
-    if children:
-        return Plan(None, (*stops, *children), reason="makes the job's objects")
+    objects = renewed(s, m)
+    if objects:
+        return Plan(None, (*stops, *objects), reason="makes the job's objects")
     return _admission(s, m, now)
 
 
@@ -102,7 +103,8 @@ def _admission(s: Situation, m: Members, now: Time) -> Plan:
         return _wait(s, "SchedulerUnavailable", cannot, now)
     state = backend.state(s, m.topology)
     if state.is_admitted or isinstance(s.admission, Admit):
-        return Plan(starts.admitted(s, frozen_hash(spec_of(s)), now), reason=f"released by {backend.name}")
+        status = isolated(s, m, starts.admitted(s, frozen_hash(spec_of(s)), now), now)
+        return Plan(status, reason=f"released by {backend.name}")
     never = isinstance(s.admission, Wait) and s.admission.can_never_fit
     return _wait(s, "CannotFit" if never else "Waiting", state.waiting_for or "waits for its turn", now)
 

@@ -5,6 +5,8 @@ import hashlib
 import hmac
 from typing import Any
 
+import msgspec
+
 from dtj_operator.api import names
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.spec import Checkpoint
@@ -24,6 +26,14 @@ def children(s: Situation, t: Topology) -> tuple[dict[str, Any], ...]:
     if spec.disruption.budget:
         made.append(disruption_budget(s, t))
     return tuple(made)
+
+
+def signed(child: dict[str, Any]) -> dict[str, Any]:
+    """The child with a digest of all that it is made as: of a live one, full of defaults, that can't be told."""
+    digest = hashlib.sha256(msgspec.json.encode(child, order="sorted")).hexdigest()[:16]
+    metadata = child["metadata"]
+    annotations = metadata.get("annotations", {}) | {names.ANNOTATION_MADE_OF: digest}
+    return {**child, "metadata": {**metadata, "annotations": annotations}}
 
 
 def token(key: bytes, uid: str) -> str:

@@ -34,6 +34,8 @@ class Record(Struct, frozen=True):
     version: int
     owner_uid: str | None
     view: JobView | PodView | None
+    made_of: str = ""
+    """The digest that a child bears, of what it was made as."""
 
 
 def record(kind: Kind, manifest: Json) -> Record | None:
@@ -42,7 +44,8 @@ def record(kind: Kind, manifest: Json) -> Record | None:
     if kind == POD and view is None:
         return None
     metadata = manifest["metadata"]
-    return Record(metadata["uid"], int(metadata["resourceVersion"]), views.owner_uid(manifest), view)
+    made_of = (metadata.get("annotations") or {}).get(names.ANNOTATION_MADE_OF, "")
+    return Record(metadata["uid"], int(metadata["resourceVersion"]), views.owner_uid(manifest), view, made_of)
 
 
 def job_spec(job: JobView) -> JobSpec | None:

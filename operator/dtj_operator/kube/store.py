@@ -84,7 +84,7 @@ class Store:
             training=notes.training,
             admission=notes.admission,
             probes=dict(notes.probes),
-            children=frozenset((*name, record.uid) for name, record in own if record.view is None),
+            children=frozenset((*name, record.uid, record.made_of) for name, record in own if record.view is None),
             foreign_names=tuple(notes.foreign.values()),
             predecessors=tuple(pod.name for pod in _pods(r for r in records.values() if _is_earlier(r, job.uid))),
             claim_access_modes=notes.claim_access_modes,
