@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,19 +89,23 @@ async def until_line(stream: asyncio.StreamReader | None, holds: str) -> str:
     """The first line of the stream that has this in it."""
     assert stream is not None
     seen = b""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while line := await stream.readline():
-            seen += line
-            if holds.encode() in line:
-                return line.decode()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while line := await stream.readline():
+                seen += line
+                if holds.encode() in line:
+                    return line.decode()
     raise AssertionError(f"{holds!r} was never said; all that was: {seen.decode()}")
 
 
 async def all_gone(folder: Path) -> None:
     """Wait until no process is left that has this folder in its command line or its environment."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while _processes(folder):  # noqa: ASYNC110 - processes of others tell nobody of their end
-            await asyncio.sleep(0.05)
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while _processes(folder):  # noqa: ASYNC110 - processes of others tell nobody of their end
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"still there: {_processes(folder)}") from None
 
 
 def folders(folder: Path) -> list[str]:
@@ -109,13 +113,14 @@ def folders(folder: Path) -> list[str]:
     return [entry.name for entry in folder.iterdir() if entry.is_dir()]
 
 
-def _processes(folder: Path) -> list[str]:
-    found = []
+def _processes(folder: Path) -> dict[str, str]:
+    """Command lines by process."""
+    found = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            about = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+            command, environment = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
         except OSError:
             continue
-        if str(folder).encode() in about and int(process.name) != os.getpid():
-            found.append(process.name)
+        if str(folder).encode() in command + environment and int(process.name) != os.getpid():
+            found[process.name] = command.replace(b"\0", b" ").decode(errors="replace")
     return found
