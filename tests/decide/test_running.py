@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dtj_operator.api.observed import Facts, PodView, Situation, TrainingView
-from dtj_operator.api.status import CheckpointStatus, Progress
+from dtj_operator.api.observed import Facts, ForeignChild, PodView, Situation, TrainingView
+from dtj_operator.api.reasons import Reason
+from dtj_operator.api.status import CheckpointStatus, Condition, Phase, Progress
+from dtj_operator.decide.actions import Create
 from dtj_operator.decide.plan import plan
 from tests.decide.situations import LONG_AGO, NOW, after, ago, attempt, exited, heard, kinds, pod, running, said, spec
 
@@ -279,6 +281,33 @@ def test_counts_are_held_back_and_told_in_time() -> None:
     made = plan(less, NOW)
     assert (made.status, made.wake_at) == (None, NOW + timedelta(seconds=6))
     assert after(less, plan(less, NOW + timedelta(seconds=6))).ready == "1/2"
+
+
+@pytest.mark.parametrize("phase", ["Starting", "Running"])
+@pytest.mark.parametrize(
+    ("lost", "isolated", "foreign", "made"),
+    [
+        pytest.param("Service", "PolicyApplied", (), ["Service"], id="its addresses"),
+        pytest.param("NetworkPolicy", "PolicyApplied", (), ["NetworkPolicy"], id="its isolation"),
+        pytest.param("Secret", "PolicyApplied", (), [], id="nobody can see whether it is there"),
+        pytest.param("NetworkPolicy", "PolicyOff", (), [], id="one that was asked for since"),
+        pytest.param(
+            "Service",
+            "PolicyApplied",
+            (ForeignChild("Service", "mnist-peers", terminating=True),),
+            [],
+            id="somebody else has its name",
+        ),
+    ],
+)
+def test_what_an_attempt_needs_and_someone_deleted_is_made_again(
+    phase: Phase, lost: str, isolated: Reason, foreign: tuple[ForeignChild, ...], made: list[str]
+) -> None:
+    s = attempt([running("worker-0"), running("worker-1")], phase, training=heard(None))
+    policy = Condition("Isolated", "True", isolated, LONG_AGO)
+    s = replace(s, status=replace(s.status, conditions=[*s.status.conditions, policy]))
+    s = replace(s, children=frozenset(child for child in s.children if child[0] != lost), foreign_names=foreign)
+    assert [a.manifest["kind"] for a in plan(s, NOW).actions if isinstance(a, Create)] == made
 
 
 def test_a_job_that_runs_needs_nothing() -> None:

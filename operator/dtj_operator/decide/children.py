@@ -6,7 +6,7 @@ from dtj_operator.api import names
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.status import JobStatus, Time
 from dtj_operator.decide.actions import Action, Create, Delete
-from dtj_operator.decide.conditions import with_condition
+from dtj_operator.decide.conditions import says, with_condition
 from dtj_operator.decide.members import Members
 from dtj_operator.desired.objects import children, signed
 from dtj_operator.desired.overlay import mapping, role_template
@@ -24,6 +24,14 @@ def renewed(s: Situation, m: Members) -> tuple[Action, ...]:
     there = {child[:2] for child in s.children.difference(stale)}
     deletes = [Delete(kind, name, uid) for kind, name, uid, _ in stale]
     return (*deletes, *(Create(child) for name, child in wanted.items() if name not in there))
+
+
+def lost(s: Situation, m: Members) -> tuple[Create, ...]:
+    """During an attempt: what its pods need and someone deleted. What was edited waits for the next attempt."""
+    taken = {child[:2] for child in s.children} | {(child.kind, child.name) for child in s.foreign_names}
+    needed = ["Service"] if says(s.status, "Isolated", "PolicyOff") else ["Service", "NetworkPolicy"]
+    made = [child for child in _wanted(s, m) if child["kind"] in needed]
+    return tuple(Create(child) for child in made if (child["kind"], child["metadata"]["name"]) not in taken)
 
 
 def isolated(s: Situation, m: Members, status: JobStatus, now: Time) -> JobStatus:

@@ -4,6 +4,7 @@ from dtj_operator.api.observed import Situation
 from dtj_operator.api.status import Time
 from dtj_operator.decide import deadlines, hearing, starts
 from dtj_operator.decide.actions import Action, Create, Plan
+from dtj_operator.decide.children import lost
 from dtj_operator.decide.clock import current_attempt
 from dtj_operator.decide.conditions import says
 from dtj_operator.decide.members import Members
@@ -44,8 +45,8 @@ def running(s: Situation, m: Members, now: Time) -> Plan | None:
 
 
 def _upkeep(s: Situation, m: Members, now: Time) -> tuple[Action, ...]:
-    """What a running attempt needs of the operator: old pods go, and the evaluator is there."""
-    stops = deletes(s, m.leftovers, now)
+    """What a running attempt needs of the operator: old pods go, its objects and the evaluator are there."""
+    stops: tuple[Action, ...] = (*deletes(s, m.leftovers, now), *lost(s, m))
     due = s.status.recovery.not_before
     if due is not None and due > now:
         return stops
