@@ -1,5 +1,6 @@
 """Handwritten digits with a loop of one's own: `dtj.loop` makes it resume at the very step at which it was stopped."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -50,9 +51,11 @@ def step(batch):
 
 
 # Every step's loss to its last bit: a run that was killed writes the same ones as a run that wasn't.
-folder = Path(context.log_folder or ".")
-folder.mkdir(parents=True, exist_ok=True)
-with dtj.loop(model, optimizer, train, epochs=20) as run, (folder / f"losses-{context.task}.txt").open("a") as losses:
+path = Path(os.devnull)
+if context.log_folder:
+    path = Path(context.log_folder, f"losses-{context.task}.txt")
+    path.parent.mkdir(parents=True, exist_ok=True)
+with dtj.loop(model, optimizer, train, epochs=20) as run, path.open("a") as losses:
     for batch in run:
         loss = step(batch)
         print(run.step + 1, float(loss).hex(), file=losses, flush=True)
