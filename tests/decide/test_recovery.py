@@ -294,6 +294,21 @@ def test_rules(rule: dict[str, Any], reason: str) -> None:
     assert reason in plan(s, NOW).reason
 
 
+@pytest.mark.parametrize(
+    ("end", "codes", "is_matched"),
+    [
+        pytest.param(KILLED, [137], True, id="as its supervisor tells it"),
+        pytest.param(exited("worker-1", 137, signal=9), [137], True, id="as the kubelet tells it"),
+        pytest.param(KILLED, [9, 143], False, id="another signal"),
+        pytest.param(told("worker-1", "Program", signal="SIGRTMIN+1"), [137], False, id="one without a name"),
+        pytest.param(told("worker-1", "Program", signal="signal 35"), [163], True, id="told by its number"),
+    ],
+)
+def test_a_rule_names_a_signal_as_a_shell_does(end: PodView, codes: list[int], *, is_matched: bool) -> None:
+    s = with_past(end, {"rules": [{"action": "Fail", "exitCodes": codes}]})
+    assert ("a rule of recovery.rules says Fail" in plan(s, NOW).reason) is is_matched
+
+
 def test_an_uncounted_restart_uses_up_no_budget() -> None:
     s = with_past(KILLED, {"maxRestarts": 0, "rules": [{"action": "RestartUncounted"}]})
     status = after(s, plan(s, NOW))

@@ -3,6 +3,7 @@
 Budgets count since progress, and progress is one thing only: a newer verified checkpoint than at the last failure.
 """
 
+import signal
 import zlib
 from datetime import timedelta
 
@@ -90,10 +91,20 @@ def backoff(uid: str, count: int, initial_seconds: float, max_seconds: float) ->
 def _fits(r: FailureRule, failure: Failure) -> bool:
     return (
         (not r.roles or failure.task.role in r.roles)
-        and (not r.exit_codes or failure.exit_code in r.exit_codes)
+        and (not r.exit_codes or _exit_code(failure) in r.exit_codes)
         and (not r.reasons or failure.kind in r.reasons or failure.reason in r.reasons)
         and (r.message_pattern is None or _found(r.message_pattern, failure.message or failure.what))
     )
+
+
+def _exit_code(failure: Failure) -> int | None:
+    """The code that a shell, and the kubelet, would tell: 128 and the number of the signal."""
+    if failure.signal is None:
+        return failure.exit_code
+    if failure.signal in signal.Signals.__members__:
+        return 128 + signal.Signals[failure.signal]
+    number = failure.signal.removeprefix("signal ")
+    return 128 + int(number) if number.isdecimal() and len(number) <= 3 else None
 
 
 def _found(pattern: str, message: str) -> bool:
