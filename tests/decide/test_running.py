@@ -10,6 +10,7 @@ from dtj_operator.api.observed import Facts, ForeignChild, PodView, Situation, T
 from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import CheckpointStatus, Condition, Phase, Progress
 from dtj_operator.decide.actions import Create
+from dtj_operator.decide.conditions import condition
 from dtj_operator.decide.plan import plan
 from tests.decide.situations import LONG_AGO, NOW, after, ago, attempt, exited, heard, kinds, pod, running, said, spec
 
@@ -104,6 +105,22 @@ def test_when_an_attempt_is_running(
     status = after(s, made)
     assert (status.phase, said(status, "Supervised"), said(status, "Training")) == (phase, supervised, training)
     assert made.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("image", "advice"),
+    [
+        (None, "the template sets a command, and this operator was given no supervisor image to inject"),
+        ("dtj/worker", "which the supervisor is put in front of; it needs the image's python3, 3.11 or newer"),
+    ],
+)
+def test_what_helps_against_a_missing_supervisor_depends_on_the_operator(image: str | None, advice: str) -> None:
+    template = {"spec": {"containers": [{"name": "trainer", "image": "a", "command": ["python", "train.py"]}]}}
+    facts = Facts(started_at=LONG_AGO, supervisor_image=image)
+    s = starting(LATE, job=spec(template=template), facts=facts)
+    told = condition(after(s, plan(s, NOW)), "Supervised")
+    assert told is not None
+    assert told.message.endswith(advice)
 
 
 def test_a_program_that_reports_no_steps_runs_a_minute_after_its_strategy_stands() -> None:

@@ -17,6 +17,7 @@ from dtj_operator.decide import deadlines, hearing
 from dtj_operator.decide.clock import current_attempt
 from dtj_operator.decide.conditions import condition, says, with_condition
 from dtj_operator.decide.members import Members, with_finished
+from dtj_operator.desired.supervision import supervision
 from dtj_operator.gang.choose import choose
 from dtj_worker.contract import TrainingStatus
 
@@ -25,6 +26,12 @@ COUNTS_EVERY = timedelta(seconds=10)
 STALL_SHARE = 6
 """A stall is told after this part of `stallSeconds`, long before it ends the attempt."""
 LEAST_STALL_SECONDS = 60
+HELPS = {
+    "EntryPoint": "; start the program with dtj-worker, or set a command, which the supervisor is put in front of",
+    "Injected": "; it needs the image's python3, 3.11 or newer",
+    "Absent": "",
+}
+"""What to do about a supervisor that is not heard, by how it was to come."""
 
 
 def seen(s: Situation, m: Members, now: Time) -> JobStatus:
@@ -111,9 +118,10 @@ def _supervised(s: Situation, m: Members, status: JobStatus, now: Time) -> JobSt
     due = deadlines.registration(s, m)
     if due is None or due.due > now:
         return status
+    how = supervision(s, (hearing.unregistered(s, m) or m.topology.gang)[0].role)
     words = (
         "no supervisor was heard 60 s after all containers started: no progress, no preflight, no stop that saves; "
-        "start the program with dtj-worker, or set spec.supervisor: Inject"
+        f"{how.reason}{HELPS[how.mode]}"
     )
     return with_condition(status, "Supervised", "False", "NotRegistered", words, now=now)
 
