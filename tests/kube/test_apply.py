@@ -203,6 +203,21 @@ async def test_what_a_named_claim_allows_is_read_once(client: HttpClient) -> Non
     assert not await bench.lookups.refresh(bench.situation)
 
 
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        pytest.param({"managedBy": "kueue.x-k8s.io/multikueue"}, JobStatus(), id="somebody else's job"),
+        pytest.param({}, JobStatus(phase="Failed"), id="one that ended before it was formed"),
+    ],
+)
+async def test_no_claim_is_read_for_a_job_that_needs_nothing(
+    client: HttpClient, fields: dict[str, Any], status: JobStatus
+) -> None:
+    bench = Bench(client)
+    await bench.submit(checkpoint={"persistentVolumeClaim": "data"}, **fields)
+    assert not await bench.lookups.refresh(msgspec.structs.replace(bench.situation, status=status))
+
+
 async def test_a_refused_create_is_kept_in_the_apis_own_words_until_a_status_is_written(bench: Bench) -> None:
     broken = bench.pod(0)
     broken["spec"]["containers"] = []

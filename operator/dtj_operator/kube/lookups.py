@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from dtj_operator.api import names
 from dtj_operator.api.observed import ForeignChild, JobKey, Situation
-from dtj_operator.api.status import Time
+from dtj_operator.api.status import FINAL, Time
 from dtj_operator.kube import views
 from dtj_operator.kube.client import CLAIM, POD, ApiError, Client, Json, Kind, kind_named
 from dtj_operator.kube.store import Store
@@ -88,6 +88,8 @@ def _is_ours(live: Json, s: Situation) -> bool:
 
 def _claim_to_read(s: Situation) -> str | None:
     """The existing claim that the spec names, while what it allows still matters and isn't known."""
-    if s.status.start_time or s.claim_access_modes is not None or s.spec is None or s.spec.checkpoint is None:
+    if s.spec is None or s.spec.managed_by != names.MANAGER or s.status.phase in FINAL:
+        return None
+    if s.status.start_time or s.claim_access_modes is not None or s.spec.checkpoint is None:
         return None
     return s.spec.checkpoint.persistent_volume_claim
