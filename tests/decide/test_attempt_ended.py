@@ -28,6 +28,7 @@ from tests.decide.situations import (
     told,
 )
 
+NOT_FOUND = 'failed to create containerd task: OCI runtime create failed: exec: "nosuch": executable file not found'
 OTHER = running("worker-0")
 
 
@@ -129,6 +130,13 @@ OTHER = running("worker-0")
             "Application",
             "worker-1 failed: Evicted: failure 1 of 10, attempt 1 now, all 2 pods replaced",
             id="evicted for its own limits",
+        ),
+        pytest.param(
+            [OTHER, exited("worker-1", 128, reason="StartError", message="cgroup: context deadline exceeded")],
+            None,
+            "Application",
+            "worker-1 exited 128: failure 1 of 10, attempt 1 now, all 2 pods replaced",
+            id="a runtime in trouble",
         ),
         pytest.param(
             [OTHER, told("worker-1", "Rendezvous", message="2 of 4 peers reached")],
@@ -334,6 +342,18 @@ def test_a_task_that_only_its_peers_miss_costs_no_failure() -> None:
             "Configuration",
             "worker-1 can't run: no module named mnist: no restart can heal it",
             id="the program is not there",
+        ),
+        pytest.param(
+            [OTHER, exited("worker-1", 128, reason="StartError", message=NOT_FOUND)],
+            "Configuration",
+            f"worker-1 can't run: {NOT_FOUND}: no restart can heal it",
+            id="a command that is not there",
+        ),
+        pytest.param(
+            [OTHER, exited("worker-1", 127, reason="ContainerCannotRun", message='exec: "/run": permission denied')],
+            "Configuration",
+            'worker-1 can\'t run: exec: "/run": permission denied: no restart can heal it',
+            id="one that may not be run, as Docker tells it",
         ),
         pytest.param(
             [OTHER, pod("worker-1", "Bound", waiting_reason="InvalidImageName", waiting_message="bad")],

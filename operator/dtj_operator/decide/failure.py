@@ -16,7 +16,7 @@ from dtj_operator.decide import hearing, lost
 from dtj_operator.decide.actions import Failure
 from dtj_operator.decide.members import Members
 from dtj_operator.decide.told import as_told, failure_of, first_death, missed
-from dtj_operator.decide.words import at_step, collective, is_own_limit, is_refusal
+from dtj_operator.decide.words import at_step, collective, is_own_limit, is_refusal, no_program
 from dtj_worker.contract import Task, VerdictKind
 
 PEERS_FIRST = timedelta(seconds=10)
@@ -156,6 +156,10 @@ def _ended_pod(s: Situation, m: Members, task: Task, pod: PodView) -> End:
     if verdict is not None and verdict.kind != "Done":
         told = replace(as_told(s, m, task, pod, verdict, message=message), reason=reason)
         return End(RANKS.get(verdict.kind, SIGNAL if verdict.signal else EXIT), at, told)
+    if no_program(reason, message):
+        what = f"can't run: {message}"
+        absent = failure_of(s, m, task, pod, "Configuration", what=what, message=message, reason=reason, heals=False)
+        return End(CONFIGURATION, at, replace(absent, exit_code=end.exit_code if end else None))
     step = hearing.step(s)
     number = end.signal if end else None
     name = _signal(number) if number else None

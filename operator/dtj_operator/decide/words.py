@@ -16,6 +16,10 @@ _OWN_LIMIT = re.compile(r"exceed|limit", re.IGNORECASE)
 """An eviction for the pod's own limits: "Usage of EmptyDir volume … exceeds the limit", "ephemeral local storage usage
 exceeds the total limit of containers". For the node's needs it reads "The node was low on resource: memory"."""
 
+_NO_PROGRAM = re.compile(r'exec: "|executable file .*not found|exec format error')
+"""What runc and crun say of a command that is not there or can't be run; what else keeps a container from starting,
+such as a cgroup that takes its time, may pass."""
+
 _COLLECTIVE = re.compile(
     r"UnavailableError|Collective ops is aborted|coordination service|Connection reset by peer|Socket closed"
     r"|RecvBuf|peer closed|failed to connect to all addresses",
@@ -34,6 +38,11 @@ def is_refusal(reason: str) -> bool:
 def is_own_limit(reason: str, message: str) -> bool:
     """Whether a pod was evicted because of its own limits, not because its node was in need."""
     return reason == "Evicted" and _OWN_LIMIT.search(message) is not None and "node was low" not in message
+
+
+def no_program(reason: str, message: str) -> bool:
+    """Whether a container did not start for want of its program, as containerd or Docker tells it."""
+    return reason in ("StartError", "ContainerCannotRun") and _NO_PROGRAM.search(message) is not None
 
 
 def collective(message: str) -> bool:
