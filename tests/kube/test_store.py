@@ -212,6 +212,16 @@ def test_a_manifest_with_faults_or_none_at_all_is_a_situation_too(store: Store) 
     assert "spec.roles.worker.replicas" in s.faults[0]
 
 
+def test_an_edit_of_an_annotation_raises_no_generation_and_is_news(store: Store) -> None:
+    store.put(JOB, job(1))
+    edited = job(2)
+    edited["metadata"]["annotations"]["dtj.dev/fault"] = "nobody"
+    assert store.put(JOB, edited) == KEY
+    s = store.situation(KEY)
+    assert s is not None
+    assert "nobody" in s.faults[0]
+
+
 def test_nodes_are_unknown_until_they_were_listed(store: Store) -> None:
     fleet = store.fleet
     node: dict[str, Any] = {"metadata": {"name": "n1", "uid": "n1", "resourceVersion": "3"}}
