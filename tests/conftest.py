@@ -11,6 +11,7 @@ settings.load_profile("dtj")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--world", default="sim,embedded", help="the worlds in which scenarios run; sim, embedded")
+    parser.addoption("--kills", type=int, default=3, help="how often one scenario kills the operator at random")
 
 
 def pytest_configure() -> None:

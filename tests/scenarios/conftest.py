@@ -32,3 +32,9 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
         case "embedded":
             async with embedded_world() as running:
                 yield running
+
+
+@pytest.fixture
+def kills(request: pytest.FixtureRequest) -> int:
+    count: int = request.config.getoption("--kills")
+    return count

@@ -1,8 +1,9 @@
 """EmbeddedWorld: the embedded cluster with its real processes, supervisors of `counter.py` and the operator's own."""
 
 import os
+import re
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,17 @@ from typing import Any
 from dtj_operator.api.observed import JobKey, PodView
 from dtj_operator.local.cluster import Cluster, Options, cluster
 from dtj_operator.local.logs import LogQuery
-from dtj_worker.contract import Task
+from dtj_worker.codec import decode
+from dtj_worker.contract import ENV_TASK, Task, TaskSpec
 from tests.local.embedded import can_isolate
 from tests.worlds.inprocess import InProcess
+from tests.worlds.monitor import Monitor
 from tests.worlds.world import CLAIM, Ability, AskToStop, ExhaustMemory, Hurt, KillSupervisor, KillTrainer, LoseNode
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 TRAINER = "trainer"
+LEVEL_OF_ERRORS = re.compile(r" \d\d:\d\d:\d\d (error|critical) ")
+"""Of a line of the operator's log: an exception that nobody foresaw."""
 
 
 class EmbeddedWorld(InProcess):
@@ -27,6 +32,7 @@ class EmbeddedWorld(InProcess):
     def __init__(self, running: Cluster) -> None:
         super().__init__(running.api)
         self.cluster = running
+        self.monitor = Monitor(running.api.state.store, self._alive)
         self.stored.create("persistentvolumeclaims", CLAIM)
 
     def can(self, ability: Ability) -> bool:
@@ -37,7 +43,7 @@ class EmbeddedWorld(InProcess):
         return b"".join([chunk async for chunk in self.cluster.kubelet.logs(query)]).decode()
 
     def check(self) -> None:
-        """Nothing is watched here but by SimWorld."""
+        self.monitor.check()
 
     async def hurt_operator(self) -> None:
         operator = self.cluster.operator
@@ -61,6 +67,19 @@ class EmbeddedWorld(InProcess):
             case _:
                 raise NotImplementedError(what)
 
+    def _alive(self) -> Iterator[TaskSpec]:
+        """The trainers of gangs whose containers run, as the kubelet says."""
+        for pod in self.stored.all("pods"):
+            statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+            running = {one["name"] for one in statuses if "running" in one["state"]}
+            specs = [
+                decode(TaskSpec, variable["value"])
+                for container in pod["spec"]["containers"]
+                for variable in container.get("env") or ()
+                if container["name"] in running and variable["name"] == ENV_TASK
+            ]
+            yield from (spec for spec in specs if Task.parse(spec.task).role != "evaluator")
+
     def _processes(self, pod: PodView) -> list[int]:
         """The supervisor, then its child."""
         found = self.cluster.kubelet.processes("default", pod.name, TRAINER)
@@ -78,4 +97,9 @@ async def embedded_world(
     """A world in true time, its network its own where that is allowed. No process of it is left at the end."""
     asked = Options(**{"folder": PROGRAMS, "nodes": 3, "gpus": 4, "isolate": can_isolate(), **options})
     async with cluster(asked, say) as running:
-        yield EmbeddedWorld(running)
+        world = EmbeddedWorld(running)
+        yield world
+        world.monitor.check_left_behind()
+        told = (running.state / "operator.log").read_text().splitlines()
+        errors = [line for line in told if LEVEL_OF_ERRORS.search(line)]
+        assert not errors, "\n".join(errors)

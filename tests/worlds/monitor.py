@@ -1,8 +1,8 @@
-"""What must hold in SimWorld at every instant, whatever happens; looked at with each change of an object."""
+"""What must hold in a world at every instant, whatever happens; looked at with each change of an object."""
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
@@ -10,9 +10,7 @@ from dtj_operator.api import names
 from dtj_operator.api.status import FINAL, JobStatus
 from dtj_operator.kube.client import JOB, Kind
 from dtj_operator.local.store import Change, Entry, Store
-
-if TYPE_CHECKING:
-    from tests.worlds.played import PlayedKubelet
+from dtj_worker.contract import TaskSpec
 
 JOBS = f"{JOB.plural}.{JOB.group}"
 CLEANED = ("services", "networkpolicies.networking.k8s.io")
@@ -25,10 +23,11 @@ class Monitor(logging.Handler):
     As a log handler it takes each error of the operator as wrong: those are exceptions nobody foresaw.
     """
 
-    def __init__(self, store: Store, kubelet: "PlayedKubelet") -> None:
+    def __init__(self, store: Store, alive: Callable[[], Iterable[TaskSpec]]) -> None:
+        """`alive`: the trainers that run at the moment, but for those on nodes that are lost."""
         super().__init__(logging.ERROR)
         self._store = store
-        self._kubelet = kubelet
+        self._alive = alive
         self._names: set[tuple[str, str]] = set()
         self._last: dict[str, JobStatus] = {}
         self._wrong: list[str] = []
@@ -135,18 +134,16 @@ class Monitor(logging.Handler):
 
     def _see_attempts(self) -> None:
         """Two attempts of a job are never alive together, except on a node that no longer answers."""
-        alive: dict[str, set[int]] = {}
-        twins: set[tuple[str, str]] = set()
-        for run in self._kubelet.runs.values():
-            if not run.is_alive or run.spec is None or run.node in self._kubelet.lost:
-                continue
-            alive.setdefault(run.spec.uid, set()).add(run.spec.attempt)
-            if (run.spec.uid, run.spec.task) in twins:
-                self._wrong.append(f"{run.spec.job}: two trainers are {run.spec.task} at once")
-            twins.add((run.spec.uid, run.spec.task))
-        for uid, attempts in alive.items():
-            if len(attempts) > 1:
-                self._wrong.append(f"{uid}: attempts {sorted(attempts)} are alive together")
+        attempts: dict[str, set[int]] = {}
+        tasks: set[tuple[str, str]] = set()
+        for spec in self._alive():
+            attempts.setdefault(spec.uid, set()).add(spec.attempt)
+            if (spec.uid, spec.task) in tasks:
+                self._wrong.append(f"{spec.job}: two trainers are {spec.task} at once")
+            tasks.add((spec.uid, spec.task))
+        for uid, alive in attempts.items():
+            if len(alive) > 1:
+                self._wrong.append(f"{uid}: attempts {sorted(alive)} are alive together")
 
 
 def _has_gone(change: Change) -> bool:

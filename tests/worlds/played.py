@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -161,6 +161,10 @@ class PlayedKubelet:
                         self._end(run)
                 elif change.entry.fields["spec.nodeName"]:
                     self._see(change.entry.decode())
+
+    def alive(self) -> Iterator[TaskSpec]:
+        """The training programs that run, but for those on nodes that are lost."""
+        return (run.spec for run in self.runs.values() if run.is_alive and run.spec and run.node not in self.lost)
 
     def tasks(self) -> list[asyncio.Task[None]]:
         """What still runs, to be ended with the world."""

@@ -95,6 +95,8 @@ class Weather(msgspec.Struct):
     """Raised by one, each watch loses its next event and has to list again."""
     lateness: float | None = None
     """Seconds after which the server still carries out what a killed process had under way; None: it never arrived."""
+    under_way: int = 0
+    """Requests that were sent and have not arrived yet."""
 
     def clear_up(self) -> None:
         self.faults.clear()
@@ -192,7 +194,7 @@ class Client(DirectClient):
         what = f"{verb} {kind.kind} {name}"
         fault = self._weather.next_fault()
         try:
-            # The request is on its way.
+            self._weather.under_way += 1
             await asyncio.sleep(0)
         except asyncio.CancelledError:
             if self._weather.lateness is not None and verb in ("create", "patch", "delete"):
@@ -201,6 +203,8 @@ class Client(DirectClient):
                     self._weather.lateness, self._arrive, self._request(verb, kind, namespace, name, **rest)
                 )
             raise
+        finally:
+            self._weather.under_way -= 1
         if self._process.is_dead:
             raise asyncio.CancelledError
         if fault and fault.code == HTTPStatus.CONFLICT:

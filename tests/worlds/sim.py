@@ -50,7 +50,7 @@ class SimWorld(InProcess):
         self.stored.create("persistentvolumeclaims", CLAIM)
         self.kubelet = PlayedKubelet(self.stored, self.now)
         self.cluster = Steps()
-        self.monitor = Monitor(self.api.state.store, self.kubelet)
+        self.monitor = Monitor(self.api.state.store, self.kubelet.alive)
         self.monitor.is_operators_turn = lambda: isinstance(RUNNING.get(), Process)
         self.weather = Weather()
         self.history = History(self._mark)
@@ -133,7 +133,8 @@ class SimWorld(InProcess):
 
     def _mark(self) -> tuple[object, ...]:
         """What differs if anything in the world but the operator's memory does."""
-        return self.api.state.store.revision, self.cluster.count, asyncio.get_running_loop().time()
+        under_way = 0 if self.weather.lateness is None else self.weather.under_way
+        return self.api.state.store.revision, self.cluster.count, asyncio.get_running_loop().time(), under_way
 
 
 def start_in(steps: Steps, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
