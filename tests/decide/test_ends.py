@@ -117,6 +117,23 @@ def test_the_evaluator_comes_with_the_attempt_and_is_no_member_of_the_gang() -> 
     assert status.ready == "2/2"
 
 
+def test_an_evaluator_that_may_not_be_made_is_told_until_it_is_there() -> None:
+    s = evaluated(scheduled=0)
+    s = replace(s, status=after(s, plan(s, NOW)))
+    words = 'pods "mnist-evaluator-0-0" is forbidden: exceeded quota: pods'
+    refused = replace(s, refusals=(words,))
+    made = plan(refused, NOW)
+    status = after(refused, made)
+    assert (status.phase, status.reason) == ("Running", f"the API server refuses what the attempt needs: {words}")
+    assert kinds(made) == ["Create evaluator-0-0"]
+    again = plan(replace(s, status=status), NOW)
+    assert (again.status, kinds(again)) == (None, ["Create evaluator-0-0"])
+    again = plan(replace(refused, status=status), NOW)
+    assert again.status is None
+    there = replace(s, status=status, pods=(*s.pods, running("evaluator-0")))
+    assert after(there, plan(there, NOW)).reason is None
+
+
 @pytest.mark.parametrize(
     ("evaluator", "reason"),
     [

@@ -28,10 +28,13 @@ def renewed(s: Situation, m: Members) -> tuple[Action, ...]:
 
 def lost(s: Situation, m: Members) -> tuple[Create, ...]:
     """During an attempt: what its pods need and someone deleted. What was edited waits for the next attempt."""
-    taken = {child[:2] for child in s.children} | {(child.kind, child.name) for child in s.foreign_names}
-    needed = ["Service"] if says(s.status, "Isolated", "PolicyOff") else ["Service", "NetworkPolicy"]
-    made = [child for child in _wanted(s, m) if child["kind"] in needed]
-    return tuple(Create(child) for child in made if (child["kind"], child["metadata"]["name"]) not in taken)
+    needed = {("Service", names.peers_service(s.key.name))}
+    if not says(s.status, "Isolated", "PolicyOff"):
+        needed.add(("NetworkPolicy", names.network_policy(s.key.name)))
+    needed -= {child[:2] for child in s.children} | {(child.kind, child.name) for child in s.foreign_names}
+    if not needed:
+        return ()
+    return tuple(Create(made) for made in _wanted(s, m) if (made["kind"], made["metadata"]["name"]) in needed)
 
 
 def isolated(s: Situation, m: Members, status: JobStatus, now: Time) -> JobStatus:

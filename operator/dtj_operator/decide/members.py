@@ -47,6 +47,11 @@ class Members(Struct, frozen=True):
         """Tasks of the gang without their wanted pod that have not ended 0."""
         return tuple(t for t in self.topology.gang if t not in self.wanted and t not in self.finished)
 
+    def missing_beside(self) -> tuple[Task, ...]:
+        """The same outside the gang: of the evaluator."""
+        beside = (task for task in self.topology.tasks if task.role == "evaluator")
+        return tuple(task for task in beside if task not in self.wanted and task not in self.finished)
+
     def not_running(self) -> dict[Task, PodView]:
         """The gang's pods of which not all containers have started."""
         return {t: p for t, p in self.gang.items() if p.stage not in ("Running", "Succeeded", "Failed")}

@@ -14,6 +14,7 @@ from dtj_operator.api.observed import Situation
 from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import CheckpointStatus, ConditionType, JobStatus, Progress, RoleStatus, Time
 from dtj_operator.decide import deadlines, hearing
+from dtj_operator.decide.children import lost
 from dtj_operator.decide.clock import current_attempt
 from dtj_operator.decide.conditions import condition, says, with_condition
 from dtj_operator.decide.members import Members, with_finished
@@ -26,6 +27,8 @@ COUNTS_EVERY = timedelta(seconds=10)
 STALL_SHARE = 6
 """A stall is told after this part of `stallSeconds`, long before it ends the attempt."""
 LEAST_STALL_SECONDS = 60
+REFUSED = "the API server refuses what the attempt needs: "
+"""How a running job's reason begins as long as that is so."""
 HELPS = {
     "EntryPoint": "; start the program with dtj-worker, or set a command, which the supervisor is put in front of",
     "Injected": "; it needs the image's python3, 3.11 or newer",
@@ -46,6 +49,7 @@ def seen(s: Situation, m: Members, now: Time) -> JobStatus:
     status = _checkpoint_ready(s, status, now)
     status = _stalled(s, status, now)
     status = _progress_known(s, status, now)
+    status = _with_refusal(s, m, status)
     return edited(replace(s, status=status), now)
 
 
@@ -168,6 +172,18 @@ def _progress_known(s: Situation, status: JobStatus, now: Time) -> JobStatus:
         words = "the chief's supervisor can't be reached"
         return with_condition(status, "Training", "Unknown", "ProgressUnknown", words, now=now)
     return status
+
+
+def _with_refusal(s: Situation, m: Members, status: JobStatus) -> JobStatus:
+    """What the API server says against the evaluator or an object of a running attempt, until they are there."""
+    is_told = status.reason is not None and status.reason.startswith(REFUSED)
+    if status.phase != "Running" or not (s.refusals or is_told):
+        return status
+    if not m.missing_beside() and not lost(s, m):
+        said = condition(status, "Training")
+        words = said.message if said is not None and said.status == "True" else ""
+        return replace(status, reason=words or None) if is_told else status
+    return replace(status, reason=cut(f"{REFUSED}{s.refusals[-1]}")) if s.refusals else status
 
 
 def _counted(s: Situation, m: Members) -> JobStatus:

@@ -50,9 +50,7 @@ def _upkeep(s: Situation, m: Members, now: Time) -> tuple[Action, ...]:
     due = s.status.recovery.not_before
     if due is not None and due > now:
         return stops
-    evaluators = [task for task in m.topology.tasks if task.role == "evaluator"]
-    missing = [task for task in evaluators if task not in m.wanted and task not in m.finished]
-    made = [pod(s, m.topology, task, m.rounds[task], s.status.attempt) for task in missing]
+    made = [pod(s, m.topology, task, m.rounds[task], s.status.attempt) for task in m.missing_beside()]
     return (*stops, *(Create(manifest) for manifest in made))
 
 
