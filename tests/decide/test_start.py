@@ -175,6 +175,17 @@ def test_an_edit_heals_a_job() -> None:
     assert (status.phase, said(status, "Accepted"), status.observed_generation) == ("Queued", "True Accepted", 2)
 
 
+def test_a_question_that_got_no_answer_is_told_once_and_asked_again() -> None:
+    s = new(unanswered="503 ServiceUnavailable")
+    made = plan(s, NOW)
+    status = after(s, made)
+    words = "the API server could not say whether it takes the pods (503 ServiceUnavailable); it is asked again"
+    assert (status.phase, status.reason, status.conditions) == ("Pending", words, [])
+    assert kinds(made) == ["Probe worker"]
+    again = plan(replace(s, status=status), NOW)
+    assert (again.status, kinds(again)) == (None, ["Probe worker"])
+
+
 def test_a_predecessor_is_looked_for_every_5_seconds() -> None:
     s = accepted(foreign_names=(ForeignChild("Service", "mnist-peers", terminating=True),))
     made = plan(s, NOW)

@@ -283,7 +283,10 @@ async def test_a_server_in_trouble_says_nothing_about_a_template(bench: Bench, s
         bench.applier = Applier(client, bench.store, Sole(), lambda: NOW)
         with pytest.raises(ApiError):
             await bench.act(Probe("worker", "hash", bench.pod(0)))
-    assert bench.situation.probes == {}
+    assert (bench.situation.probes, bench.situation.unanswered) == ({}, "503 Unknown")
+    bench.applier = Applier(bench.client, bench.store, Sole(), lambda: NOW)
+    await bench.act(Probe("worker", "hash", bench.pod(0)))
+    assert bench.situation.unanswered is None
 
 
 async def test_an_event_is_about_the_job(bench: Bench) -> None:

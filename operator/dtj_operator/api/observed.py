@@ -178,6 +178,8 @@ class Situation(Struct, frozen=True):
     training: TrainingView | None = None
     admission: Admission | None = None
     probes: dict[str, ProbeResult] = {}
+    unanswered: str | None = None
+    """Why the last question about a pod has no answer, as code and reason: an API server in trouble."""
     children: frozenset[tuple[str, str, str, str]] = frozenset()
     """(kind, name, uid, digest of what it was made as, or "") of our own children but pods that exist."""
     foreign_names: tuple[ForeignChild, ...] = ()

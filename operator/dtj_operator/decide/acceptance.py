@@ -1,5 +1,7 @@
 """Whether a job may start at all: its manifest, its names, its pods as the API server sees them. Nothing runs here."""
 
+from msgspec.structs import replace
+
 from dtj_operator.api import names
 from dtj_operator.api.observed import ForeignChild, ProbeResult, Situation
 from dtj_operator.api.reasons import Reason
@@ -47,8 +49,13 @@ def not_acceptable(s: Situation, m: Members, now: Time) -> Plan | None:
         again = [probe(s, m, role) for role, due in dues.items() if due is not None and due.due <= now]
         return _refuse(s, "TemplateRefused", words, now, *again)
     unasked = tuple(probe(s, m, role) for role, answer in answers.items() if answer is None)
-    if unasked:
+    if unasked and s.unanswered is None:
         return Plan(None, unasked, reason="asks the API server whether it takes the pods")
+    if unasked:
+        words = f"the API server could not say whether it takes the pods ({s.unanswered}); it is asked again"
+        # The phase stays, and so do the conditions: nothing is known that would speak against the job.
+        is_told = s.status.reason == words
+        return Plan(None, unasked, reason=words) if is_told else Plan(replace(s.status, reason=words), reason=words)
     if s.status.phase != "Pending":
         return None
     backend, why = choose(spec_of(s), s.facts)

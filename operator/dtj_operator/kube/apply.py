@@ -195,6 +195,7 @@ class Applier:
         except ApiError as error:
             # What says nothing about the template changes nothing.
             if error.is_transient:
+                self._store.notes(s.key).unanswered = f"{error.code} {error.reason}" if error.code else "no answer"
                 raise
             result = ProbeResult(error.code, error.message, heard_at=self._clock())
         else:

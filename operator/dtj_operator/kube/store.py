@@ -38,6 +38,7 @@ class Notes(Struct):
 
     uid: str
     probes: dict[str, ProbeResult] = field(default_factory=dict)
+    unanswered: str | None = None
     refusals: list[str] = field(default_factory=list)
     foreign: dict[tuple[str, str], ForeignChild] = field(default_factory=dict)
     gone: dict[str, None] = field(default_factory=dict)
@@ -84,6 +85,7 @@ class Store:
             training=notes.training,
             admission=notes.admission,
             probes=dict(notes.probes),
+            unanswered=notes.unanswered,
             children=frozenset((*name, record.uid, record.made_of) for name, record in own if record.view is None),
             foreign_names=tuple(notes.foreign.values()),
             predecessors=tuple(pod.name for pod in _pods(r for r in records.values() if _is_earlier(r, job.uid))),
@@ -116,6 +118,7 @@ class Store:
 
     def note_probe(self, key: JobKey, template_hash: str, result: ProbeResult) -> None:
         """Keep the answer to a probe, and of a job's answers the newest."""
+        self.notes(key).unanswered = None
         probes = self.notes(key).probes
         probes.pop(template_hash, None)
         probes[template_hash] = result
