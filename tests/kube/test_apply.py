@@ -9,6 +9,7 @@ import pytest
 from dtj_operator.api.observed import Facts, ForeignChild, JobKey, Situation
 from dtj_operator.api.status import Condition, GangStatus, JobStatus, Restarts
 from dtj_operator.decide.actions import Action, Create, Delete, DeleteJob, Emit, Plan, Probe, Ungate
+from dtj_operator.desired.objects import signed
 from dtj_operator.kube.apply import Applier, difference
 from dtj_operator.kube.client import EVENT, JOB, POD, ApiError, Json, kind_named
 from dtj_operator.kube.fleet import Fleet
@@ -303,6 +304,19 @@ async def test_an_event_that_is_refused_stops_nothing(bench: Bench, script: Scri
         bench.applier = Applier(client, bench.store, Sole(), lambda: NOW)
         assert await bench.act(Emit("Normal", "Queued", "waits"), DeleteJob("mnist", "uid")) == "Done"
     assert [method for method, *_ in script.requests] == ["POST", "DELETE"]
+
+
+async def test_an_object_is_made_anew_in_one_plan(bench: Bench) -> None:
+    await bench.act(Create(signed(bench.service())))
+    ((_, name, uid, digest),) = bench.situation.children
+    other = {**bench.service(), "spec": {"clusterIP": "None", "publishNotReadyAddresses": True}}
+    assert await bench.act(Delete("Service", name, uid), Create(signed(other))) == "Done"
+    ((_, _, new_uid, new_digest),) = bench.situation.children
+    assert uid != new_uid
+    assert digest != new_digest
+    live = await bench.client.get(SERVICE, "default", name)
+    assert live["spec"]["publishNotReadyAddresses"]
+    assert live["metadata"]["annotations"] == {"dtj.dev/made-of": new_digest}
 
 
 async def test_the_job_goes_when_its_time_is_over(bench: Bench) -> None:
