@@ -1,17 +1,16 @@
 """Every scenario runs in every world that `--world` names and that can do what its story needs."""
 
 from collections.abc import AsyncIterator
-from typing import get_args
 
 import looptime
 import pytest
 
-from tests.worlds import embedded
+from tests.worlds import embedded, sim
 from tests.worlds.embedded import embedded_world
 from tests.worlds.sim import sim_world
 from tests.worlds.world import Ability, World
 
-ABILITIES = {"sim": frozenset(get_args(Ability)), "embedded": embedded.ABILITIES}
+ABILITIES: dict[str, frozenset[Ability]] = {"sim": sim.ABILITIES, "embedded": embedded.ABILITIES}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -30,7 +29,8 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
                 async with sim_world() as simulated:
                     yield simulated
         case "embedded":
-            async with embedded_world() as running:
+            runs_digits = request.node.get_closest_marker("tensorflow") is not None
+            async with embedded_world(folder=embedded.DIGITS if runs_digits else embedded.COUNTER) as running:
                 yield running
 
 

@@ -18,7 +18,8 @@ from tests.worlds.inprocess import InProcess
 from tests.worlds.monitor import Monitor
 from tests.worlds.world import CLAIM, Ability, AskToStop, ExhaustMemory, Hurt, KillSupervisor, KillTrainer, LoseNode
 
-PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+ROOT = Path(__file__).resolve().parents[2]
+COUNTER, DIGITS = ROOT / "tests" / "programs", ROOT / "examples" / "digits"
 TRAINER = "trainer"
 LEVEL_OF_ERRORS = re.compile(r" \d\d:\d\d:\d\d (error|critical) ")
 """Of a line of the operator's log: an exception that nobody foresaw."""
@@ -87,7 +88,7 @@ class EmbeddedWorld(InProcess):
         return found
 
 
-ABILITIES: frozenset[Ability] = frozenset()
+ABILITIES: frozenset[Ability] = frozenset({"Programs"})
 
 
 @asynccontextmanager
@@ -95,7 +96,7 @@ async def embedded_world(
     say: Callable[[str], None] = lambda told: None, **options: Any
 ) -> AsyncIterator[EmbeddedWorld]:
     """A world in true time, its network its own where that is allowed. No process of it is left at the end."""
-    asked = Options(**{"folder": PROGRAMS, "nodes": 3, "gpus": 4, "isolate": can_isolate(), **options})
+    asked = Options(**{"folder": COUNTER, "nodes": 3, "gpus": 4, "isolate": can_isolate(), **options})
     async with cluster(asked, say) as running:
         world = EmbeddedWorld(running)
         yield world

@@ -29,6 +29,7 @@ from tests.worlds.played import PlayedKubelet
 from tests.worlds.process import RUNNING, Client, History, Process, Steps, Weather, stepwise
 from tests.worlds.world import CLAIM, NAMESPACE, Ability, Hurt, Json, LoseNode
 
+ABILITIES: frozenset[Ability] = frozenset({"Nodes", "Memory", "Images"})
 START = datetime(2026, 11, 30, 12, tzinfo=UTC)
 CRD = crd()
 
@@ -58,7 +59,7 @@ class SimWorld(InProcess):
         self._process: Process | None = None
 
     def can(self, ability: Ability) -> bool:
-        return True
+        return ability in ABILITIES
 
     def check(self) -> None:
         self.monitor.check()

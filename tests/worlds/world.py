@@ -11,8 +11,9 @@ from dtj_operator.api.status import Attempt, Condition, ConditionType
 from dtj_worker.contract import Task
 
 Json = dict[str, Any]
-Ability = Literal["Nodes", "Memory", "Images", "Time"]
-"""Nodes: lose them. Memory: have a trainer killed for its memory. Images: pull them. Time: minutes pass at no cost."""
+Ability = Literal["Nodes", "Memory", "Images", "Programs"]
+"""Nodes: lose them. Memory: have a trainer killed for its memory. Images: pull them. Programs: run any, not only
+`counter.py`."""
 
 
 class KillTrainer(Struct, frozen=True):
