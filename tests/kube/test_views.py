@@ -101,6 +101,20 @@ def test_stages(spec: dict[str, Any], status: dict[str, Any], stage: PodStage) -
     assert view.stage == stage
 
 
+@pytest.mark.parametrize(
+    ("phase", "mesh", "lingers"),
+    [
+        pytest.param("Running", RUNNING, True, id="a sidecar runs on"),
+        pytest.param("Running", ended(0), False, id="the kubelet still ends native sidecars"),
+        pytest.param("Failed", RUNNING, False, id="the node is gone and nobody saw the sidecar's end"),
+    ],
+)
+def test_what_keeps_a_pod_alive_after_its_trainer(phase: str, mesh: dict[str, Any], *, lingers: bool) -> None:
+    view = views.pod(pod(BOUND, {"phase": phase, "containerStatuses": containers(mesh, ended(0))}))
+    assert view is not None
+    assert view.lingers is lingers
+
+
 def test_identity_and_times() -> None:
     conditions = [
         {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-30T10:00:02Z"},

@@ -51,7 +51,7 @@ class PodView(Struct, frozen=True):
     started_at: Time | None = None
     deleting_since: Time | None = None
     lingers: bool = False
-    """The trainer has ended, and another container still runs: the pod holds its node until it is deleted."""
+    """The trainer has ended, and another container runs on: the pod holds its node until it is deleted."""
     grace_seconds: int = 30
     trainer: ContainerEnd | None = None
     verdict: Verdict | None = None

@@ -59,7 +59,7 @@ def pod(manifest: Json) -> PodView | None:
         started_at=_started(status) if stage in ("Running", "Succeeded", "Failed") else None,
         # Kubernetes writes down when the grace period will be over, not when deletion was asked for.
         deleting_since=deleted - timedelta(seconds=grace) if deleted else None,
-        lingers=end is not None and status.get("phase") not in ("Succeeded", "Failed"),
+        lingers=end is not None and _lingers(status),
         grace_seconds=grace,
         trainer=end,
         verdict=verdict,
@@ -148,6 +148,13 @@ def _stage(spec: Json, status: Json, end: ContainerEnd | None) -> PodStage:
     containers = status.get("containerStatuses") or ()
     started = [c for c in containers if {"running", "terminated"} & (c.get("state") or {}).keys()]
     return "Running" if len(started) == len(spec["containers"]) else "Bound"
+
+
+def _lingers(status: Json) -> bool:
+    """Whether a container keeps the pod alive. Native sidecars don't: the kubelet ends them after all others."""
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return False
+    return any("terminated" not in (c.get("state") or {}) for c in status.get("containerStatuses") or ())
 
 
 def _started(status: Json) -> Time | None:
