@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("dtj", deadline=None, print_blob=True)
+settings.register_profile("deep", settings.get_profile("dtj"), max_examples=2000)
 settings.load_profile("dtj")
 
 

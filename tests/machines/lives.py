@@ -1,8 +1,9 @@
 """Lives of jobs to be told again and again, with the operator killed at another step each time."""
 
 import asyncio
+import itertools
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 
 import looptime
 from msgspec import Struct
@@ -43,16 +44,18 @@ def live(story: Story, kill_at: int | None = None, *, keep_marks: bool = False) 
         loop.close()
 
 
-def places(marks: list[tuple[object, ...]]) -> Iterator[int]:
-    """Steps before which to kill the operator: one for each state of the world that its death can leave behind."""
-    before = None
-    for number, mark in enumerate(marks, 1):
-        if mark != before:
-            yield number
-        before = mark
+def places(life: Life, *, with_requests: bool = False) -> list[int]:
+    """Steps before which to kill the operator: one for each state of the world that its death can leave behind.
+
+    Or only those at which requests are under way that would still arrive.
+    """
+    marks = life.history.marks
+    assert marks is not None, "the life was lived without marks"
+    numbered = zip(itertools.count(1), [None, *marks], marks, strict=False)
+    return [n for n, before, mark in numbered if mark != before and (mark.under_way or not with_requests)]
 
 
-def first_difference(story: Story, end: End, kills: Iterable[int]) -> str | None:
+def first_difference(story: Story, end: End, kills: Iterable[int | None]) -> str | None:
     """What a kill at one of these steps has led to, other than the end of the undisturbed life; None: to nothing."""
     for kill_at in kills:
         try:

@@ -81,35 +81,33 @@ class Monitor(logging.Handler):
             self._see_pod(change)
         elif change.storage == JOBS:
             self._see_job(change)
+        if change.storage in (*CLEANED, "pods", JOBS) and _has_gone(change) and self.is_operators_turn():
+            self._must_be_meant(change)
         self._see_attempts()
 
     def _see_pod(self, change: Change) -> None:
         if names.LABEL_JOB not in change.entry.labels:
             return
         owner = _owner(change.entry) or ""
-        if (
-            _has_gone(change)
-            and self.is_operators_turn()
-            and any(e.uid == owner for e in self._store.entries(JOBS, ""))
-        ):
-            self._must_be_meant(change)
+        if _may_run(change.entry) and not (change.previous and _may_run(change.previous)):
+            self._see_twins(owner, change)
         if change.type != "ADDED":
             return
         if (owner, change.entry.name) in self._names:
             self._wrong.append(f"the name {change.entry.name} was used twice")
         self._names.add((owner, change.entry.name))
+
+    def _see_twins(self, owner: str, change: Change) -> None:
         twins = [
             entry.name
             for entry in self._store.entries("pods", change.entry.namespace)
-            if _task(entry) == _task(change.entry) and _owner(entry) == owner and not _is_going(entry)
+            if _task(entry) == _task(change.entry) and _owner(entry) == owner and _may_run(entry)
         ]
         if len(twins) > 1:
             self._wrong.append(f"twin pods: {twins}")
 
     def _see_job(self, change: Change) -> None:
         name = change.entry.name
-        if _has_gone(change) and self.is_operators_turn():
-            self._must_be_meant(change)
         if change.type == "DELETED":
             self._last.pop(change.entry.uid, None)
             return
@@ -129,7 +127,9 @@ class Monitor(logging.Handler):
                 self._wrong.append(f"{name}: restarts.{counter} fell")
 
     def _must_be_meant(self, change: Change) -> None:
-        if change.entry.uid not in self.meant:
+        owner = _owner(change.entry)
+        was_collected = owner is not None and all(job.uid != owner for job in self._store.entries(JOBS, ""))
+        if change.entry.uid not in self.meant and not was_collected:
             self._wrong.append(f"{change.storage} {change.entry.name} was deleted in place of another of its name")
 
     def _see_attempts(self) -> None:
@@ -159,8 +159,11 @@ def _deleting(entry: Entry) -> bool:
     return "deletionTimestamp" in entry.decode()["metadata"]
 
 
-def _is_going(entry: Entry) -> bool:
-    return _deleting(entry) or (entry.decode().get("status") or {}).get("phase") in ("Succeeded", "Failed")
+def _may_run(entry: Entry) -> bool:
+    """What a killed operator had sent may still make a pod that nobody wants any more; gated, it does no harm."""
+    body = entry.decode()
+    is_over = (body.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return not is_over and not _deleting(entry) and not body["spec"].get("schedulingGates")
 
 
 def _task(entry: Entry) -> tuple[str | None, str | None]:

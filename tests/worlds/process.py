@@ -132,6 +132,17 @@ class Process(Steps):
             self.task.cancel()
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """What differs if anything in the world but the operator's memory does."""
+
+    revision: int
+    """Of the API server's store."""
+    cluster_steps: int
+    time: float
+    under_way: int
+    """Requests on their way, where those of a killed process still arrive."""
+
+
 class History:
     """All steps of the operator.
 
@@ -139,10 +150,10 @@ class History:
     other, it leaves the same world behind.
     """
 
-    def __init__(self, mark: Callable[[], tuple[object, ...]]) -> None:
+    def __init__(self, mark: Callable[[], Mark]) -> None:
         self._mark = mark
         self.steps = 0
-        self.marks: list[tuple[object, ...]] | None = None
+        self.marks: list[Mark] | None = None
         """One for each step, if they are kept."""
         self.kill_at: int | None = None
 

@@ -26,7 +26,7 @@ from dtj_worker.contract import Task
 from tests.worlds.inprocess import InProcess
 from tests.worlds.monitor import Monitor
 from tests.worlds.played import PlayedKubelet
-from tests.worlds.process import RUNNING, Client, History, Process, Steps, Weather, stepwise
+from tests.worlds.process import RUNNING, Client, History, Mark, Process, Steps, Weather, stepwise
 from tests.worlds.world import CLAIM, NAMESPACE, Ability, Hurt, Json, LoseNode
 
 ABILITIES: frozenset[Ability] = frozenset({"Nodes", "Memory", "Images"})
@@ -132,10 +132,9 @@ class SimWorld(InProcess):
             for kind in LISTED:
                 tasks.create_task(controller.reflector.follow(kind))
 
-    def _mark(self) -> tuple[object, ...]:
-        """What differs if anything in the world but the operator's memory does."""
+    def _mark(self) -> Mark:
         under_way = 0 if self.weather.lateness is None else self.weather.under_way
-        return self.api.state.store.revision, self.cluster.count, asyncio.get_running_loop().time(), under_way
+        return Mark(self.api.state.store.revision, self.cluster.count, asyncio.get_running_loop().time(), under_way)
 
 
 def start_in(steps: Steps, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
