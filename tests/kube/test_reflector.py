@@ -149,7 +149,7 @@ async def test_everything_is_listed_before_anything_is_decided(client: HttpClien
     await one.relist()
     s = store.situation(JobKey("default", "mnist"))
     assert s is not None
-    assert [name for _, name, _ in s.children] == ["mnist-peers"]
+    assert [name for _, name, *_ in s.children] == ["mnist-peers"]
     assert {"distributedtrainingjobs", "pods", "services", "networkpolicies"} <= set(ears.kinds)
 
 
