@@ -1,7 +1,7 @@
 """Random orders of events: invariants hold at every instant, and when peace returns every job comes to its end."""
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.machines.jobs import jobs
@@ -20,5 +20,11 @@ def test_whatever_happens_in_whatever_order(kind: str) -> None:
     class Begun(Jobs):
         first = kind
 
-    told = settings(max_examples=per_kind, stateful_step_count=25, database=None, derandomize=most <= USUAL)
+    told = settings(
+        max_examples=per_kind,
+        stateful_step_count=25,
+        database=None,
+        derandomize=most <= USUAL,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     run_state_machine_as_test(Begun, settings=told)
