@@ -101,12 +101,15 @@ class Jobs(RuleBasedStateMachine):
 
     @rule(name=NAMES, pick=PICK, what=HURTS)
     def pod_is_hurt(self, name: str, pick: int, what: type[OfTask]) -> None:
-        s = self.world.situation(JobKey(NAMESPACE, name))
-        pods = (
-            [p for p in s.pods if p.round == round_of(s.status, p.task) and (p.node or what is DeletePod)] if s else []
-        )
-        if s and pods:
-            self.ask(self.world.hurt(s.key, what(pods[pick % len(pods)].task)))
+        self.ask(self.hurt(JobKey(NAMESPACE, name), pick, what))
+
+    async def hurt(self, key: JobKey, pick: int, what: type[OfTask]) -> None:
+        # In one step: between two, the operator may take the pod away.
+        s = self.world.situation(key)
+        wanted = [pod for pod in s.pods if pod.round == round_of(s.status, pod.task)] if s else []
+        pods = [pod for pod in wanted if pod.uid in self.world.kubelet.runs or what is DeletePod]
+        if pods:
+            await self.world.hurt(key, what(pods[pick % len(pods)].task))
 
     @rule(name=NAMES, edit=st.sampled_from(sorted(EDITS)))
     def job_is_edited(self, name: str, edit: str) -> None:
