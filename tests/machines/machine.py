@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dtj_operator.api.observed import JobKey, Situation
 from dtj_operator.api.status import round_of
+from dtj_operator.local.failures import ApiFailure
 from tests.machines.jobs import jobs
 from tests.worlds.process import Fault
 from tests.worlds.sim import SimWorld, sim_world
@@ -84,7 +85,7 @@ class Jobs(RuleBasedStateMachine):
 
     def ask(self, what: Coroutine[Any, Any, Any]) -> None:
         """As a person would; the API server may say no."""
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(Refused, ApiFailure):
             self.run(what)
 
     @rule(name=NAMES, kind=KINDS)
@@ -187,13 +188,13 @@ class Jobs(RuleBasedStateMachine):
     def somebody_keeps_a_pod(self, pick: int) -> None:
         pods = [p for p in self.run(self.world.objects("Pod")) if "deletionTimestamp" not in p["metadata"]]
         if pods:
-            self.run(self.world.keep(pods[pick % len(pods)], [FINALIZER]))
+            self.ask(self.world.keep(pods[pick % len(pods)], [FINALIZER]))
 
     @rule()
     def nobody_keeps_pods(self) -> None:
         for pod in self.run(self.world.objects("Pod")):
             if pod["metadata"].get("finalizers"):
-                self.run(self.world.keep(pod, []))
+                self.ask(self.world.keep(pod, []))
 
     @rule(limited=st.booleans())
     def quota_comes_or_goes(self, *, limited: bool) -> None:
