@@ -266,14 +266,14 @@ async def test_a_folder_takes_the_place_of_what_a_cluster_would_mount(tmp_path: 
 @pytest.mark.parametrize(("folder", "expected"), [
     pytest.param(None, "{here}", id="none: the manifest's folder"),
     pytest.param("/app", "{here}", id="one of the image: the manifest's folder"),
-    pytest.param("/work/sub", "{volume}/sub", id="one in a volume"),
+    pytest.param("/project/sub", "{volume}/sub", id="one in a volume"),
 ])  # fmt: skip
 async def test_where_a_command_runs(nodes: Embedded, tmp_path: Path, folder: str | None, expected: str) -> None:
-    mounts = [{"name": "v", "mountPath": "/work"}]
-    first = {"name": "first", "image": "x", "command": ["mkdir", "/work/sub"], "volumeMounts": mounts}
+    mounts = [{"name": "v", "mountPath": "/project"}]
+    first = {"name": "first", "image": "x", "command": ["mkdir", "/project/sub"], "volumeMounts": mounts}
     spec = {"volumes": [{"name": "v", "emptyDir": {}}], "initContainers": [first]}
     more = {"workingDir": folder} if folder else {}
-    nodes.create(pod("where", script="pwd; echo /work", volumeMounts=mounts, spec=spec, **more))
+    nodes.create(pod("where", script="pwd; echo /project", volumeMounts=mounts, spec=spec, **more))
     await nodes.ended("where")
     cwd, volume = (await nodes.log("where")).split()
     assert cwd == expected.format(here=tmp_path, volume=volume)
