@@ -224,7 +224,7 @@ class PlayedKubelet:
 
     async def _play(self, run: Run) -> None:
         """The supervisor and its child; leaves by Ended alone."""
-        if run.spec is None or not run.arguments or run.arguments[0] not in ("counter.py", "absent.py", "hang.py"):
+        if run.spec is None or not run.arguments or run.arguments[0] not in ("counter.py", "absent.py"):
             await self._until(run, asyncio.Event().wait())
         spec = run.spec
         assert spec is not None
