@@ -10,7 +10,6 @@ from tests.worlds.world import (
     checkpoint_reached,
     condition_of,
     counting,
-    in_phase,
     is_over,
     resumed,
     says,
@@ -49,8 +48,8 @@ async def test_a_bad_edit_waits_until_it_is_mended(world: World) -> None:
     s = await world.until(job, says("Accepted", "False", "InvalidEdit"))
     assert s.status.phase == "Running"
     await world.hurt(job, KillTrainer(Task("worker", 1)))
-    s = await world.until(job, in_phase("Restarting", "Queued"))
-    await world.until(job, lambda s: not s.pods or all(pod.is_over for pod in s.pods))
+    await world.until(job, lambda s: s.status.attempt == 1 and says("Accepted", "False", "Invalid")(s))
+    await world.until(job, lambda s: all(pod.is_over for pod in s.pods))
     await world.edit(job, {"spec": {"recovery": {"rules": []}}})
     after = await world.until(job, resumed(attempt=1))
     assert after.status.restarts.failures == 1

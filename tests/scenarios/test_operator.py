@@ -14,7 +14,6 @@ from tests.worlds.world import (
     World,
     checkpoint_reached,
     counting,
-    in_phase,
     is_over,
     resumed,
     trains,
@@ -35,7 +34,7 @@ async def test_a_gang_that_comes_back_is_counted_once(world: World) -> None:
     await world.until(job, checkpoint_reached(10))
     await world.hurt(job, KillTrainer(Task("worker", 1)))
     await world.hurt(job, KillOperator())
-    await world.until(job, in_phase("Restarting", "Queued", "Starting"))
+    await world.until(job, lambda s: s.status.attempt == 1)
     await world.hurt(job, KillOperator())
     after = await world.until(job, resumed(attempt=1))
     assert after.status.restarts == Restarts(failures=1, total=1)
