@@ -1,7 +1,7 @@
 """The same job once more: suspended and resumed, restarted on request, deleted and applied again."""
 
 from dtj_operator.api.status import Restarts
-from tests.worlds.world import World, checkpoint_reached, counting, in_phase, is_over, resumed, says
+from tests.worlds.world import NO_FINALIZERS, World, checkpoint_reached, counting, in_phase, is_over, resumed, says
 
 
 async def test_a_suspended_job_holds_nothing_and_goes_on_where_it_was(world: World) -> None:
@@ -55,5 +55,5 @@ async def test_a_predecessor_that_cannot_go_is_waited_for(world: World) -> None:
     s = await world.until(again, says("Accepted", "False", "WaitingForPredecessor"))
     assert "count-worker-0-0" in (s.status.reason or "")
     for pod in await world.objects("Pod"):
-        await world.release("Pod", pod["metadata"]["name"])
+        await world.change("Pod", pod["metadata"]["name"], NO_FINALIZERS)
     await world.until(again, resumed(attempt=0))

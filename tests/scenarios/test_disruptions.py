@@ -7,6 +7,7 @@ from dtj_operator.api.status import FailureClass, Restarts
 from dtj_worker.contract import Task
 from tests.worlds.world import (
     GPUS,
+    NO_FINALIZERS,
     DeletePod,
     Evict,
     LoseNode,
@@ -57,7 +58,7 @@ async def test_a_pod_that_cannot_go_is_not_waited_for_when_its_containers_have_e
     assert "count-worker-1-0" in stuck
     await world.delete(job)
     for pod in await world.objects("Pod"):
-        await world.release("Pod", pod["metadata"]["name"])
+        await world.change("Pod", pod["metadata"]["name"], NO_FINALIZERS)
     await world.gone(job)
 
 

@@ -3,7 +3,7 @@
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,22 @@ from typing import Any
 from dtj_operator.api.observed import JobKey, PodView
 from dtj_operator.local.cluster import Cluster, Options, cluster
 from dtj_operator.local.logs import LogQuery
-from dtj_worker.codec import decode
-from dtj_worker.contract import ENV_TASK, Task, TaskSpec
+from dtj_worker.contract import Task
 from tests.local.embedded import can_isolate
 from tests.worlds.inprocess import InProcess
 from tests.worlds.monitor import Monitor
-from tests.worlds.world import CLAIM, Ability, AskToStop, ExhaustMemory, Hurt, KillSupervisor, KillTrainer, LoseNode
+from tests.worlds.world import (
+    CLAIM,
+    Ability,
+    AskToStop,
+    ExhaustMemory,
+    HurtPod,
+    KillOperator,
+    KillSupervisor,
+    KillTrainer,
+    LoseNode,
+    UpgradeOperator,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTER, DIGITS = ROOT / "tests" / "programs", ROOT / "examples" / "digits"
@@ -33,26 +43,26 @@ class EmbeddedWorld(InProcess):
     def __init__(self, running: Cluster) -> None:
         super().__init__(running.api)
         self.cluster = running
-        self.monitor = Monitor(running.api.state.store, self._alive)
+        self.monitor = Monitor(running.api.state.store, self.alive)
         self.stored.create("persistentvolumeclaims", CLAIM)
 
     def can(self, ability: Ability) -> bool:
         return ability in ABILITIES
 
     async def log(self, job: JobKey, task: Task) -> str:
-        query = LogQuery(namespace=job.namespace, pod=self._wanted(job, task).name, container=TRAINER)
+        query = LogQuery(namespace=job.namespace, pod=self.wanted(job, task).name, container=TRAINER)
         return b"".join([chunk async for chunk in self.cluster.kubelet.logs(query)]).decode()
 
     def check(self) -> None:
         self.monitor.check()
 
-    async def hurt_operator(self) -> None:
+    async def hurt_operator(self, what: KillOperator | UpgradeOperator) -> None:
         operator = self.cluster.operator
         assert operator is not None
         if operator.pid is not None:
-            os.kill(operator.pid, signal.SIGKILL)
+            os.kill(operator.pid, signal.SIGKILL if isinstance(what, KillOperator) else signal.SIGTERM)
 
-    async def hurt_pod(self, pod: PodView, what: Hurt) -> None:
+    async def hurt_pod(self, pod: PodView, what: HurtPod) -> None:
         match what:
             case KillTrainer():
                 os.kill(self._processes(pod)[1], signal.SIGKILL)
@@ -68,19 +78,6 @@ class EmbeddedWorld(InProcess):
             case _:
                 raise NotImplementedError(what)
 
-    def _alive(self) -> Iterator[TaskSpec]:
-        """The trainers of gangs whose containers run, as the kubelet says."""
-        for pod in self.stored.all("pods"):
-            statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-            running = {one["name"] for one in statuses if "running" in one["state"]}
-            specs = [
-                decode(TaskSpec, variable["value"])
-                for container in pod["spec"]["containers"]
-                for variable in container.get("env") or ()
-                if container["name"] in running and variable["name"] == ENV_TASK
-            ]
-            yield from (spec for spec in specs if Task.parse(spec.task).role != "evaluator")
-
     def _processes(self, pod: PodView) -> list[int]:
         """The supervisor, then its child."""
         found = self.cluster.kubelet.processes("default", pod.name, TRAINER)
@@ -88,7 +85,7 @@ class EmbeddedWorld(InProcess):
         return found
 
 
-ABILITIES: frozenset[Ability] = frozenset({"Programs"})
+ABILITIES: frozenset[Ability] = frozenset({"Programs", "Processes"})
 
 
 @asynccontextmanager

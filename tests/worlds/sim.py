@@ -27,9 +27,9 @@ from tests.worlds.inprocess import InProcess
 from tests.worlds.monitor import Monitor
 from tests.worlds.played import PlayedKubelet
 from tests.worlds.process import RUNNING, Client, History, Mark, Process, Steps, Weather, stepwise
-from tests.worlds.world import CLAIM, NAMESPACE, Ability, Hurt, Json, LoseNode
+from tests.worlds.world import CLAIM, NAMESPACE, Ability, HurtPod, Json, KillOperator, LoseNode, UpgradeOperator
 
-ABILITIES: frozenset[Ability] = frozenset({"Nodes", "Memory", "Images"})
+ABILITIES: frozenset[Ability] = frozenset({"Nodes", "Memory", "Images", "Processes"})
 START = datetime(2026, 11, 30, 12, tzinfo=UTC)
 CRD = crd()
 
@@ -64,10 +64,10 @@ class SimWorld(InProcess):
     def check(self) -> None:
         self.monitor.check()
 
-    async def hurt_operator(self) -> None:
+    async def hurt_operator(self, what: KillOperator | UpgradeOperator) -> None:
         self.kill_operator()
 
-    async def hurt_pod(self, pod: PodView, what: Hurt) -> None:
+    async def hurt_pod(self, pod: PodView, what: HurtPod) -> None:
         if isinstance(what, LoseNode):
             assert pod.node is not None, f"{pod.name} is on no node"
             await self.lose(pod.node)
@@ -80,14 +80,8 @@ class SimWorld(InProcess):
     async def recover(self, node: str) -> None:
         self.kubelet.recover(node)
 
-    async def cordon(self, node: str, *, cordoned: bool) -> None:
-        found = self.stored.find("nodes", "", node)
-        assert found is not None
-        self.stored.patch("nodes", found["metadata"], {"spec": {"unschedulable": cordoned or None}})
-
     async def evict(self, pod: str) -> None:
-        body = {"metadata": {"name": pod, "namespace": NAMESPACE}}
-        await self._request("create", self._kind("Pod"), pod, body, subresource="eviction")
+        await self._evict(NAMESPACE, pod)
 
     async def keep(self, pod: Json, finalizers: list[str]) -> None:
         """Have a pod's object stay until somebody takes the finalizers away again."""

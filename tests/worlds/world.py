@@ -11,9 +11,11 @@ from dtj_operator.api.status import Attempt, Condition, ConditionType
 from dtj_worker.contract import Task
 
 Json = dict[str, Any]
-Ability = Literal["Nodes", "Memory", "Images", "Programs"]
+Verb = Literal["create", "delete", "list", "patch"]
+Ability = Literal["Nodes", "Memory", "Images", "Programs", "Processes", "Policies", "ApiServer"]
 """Nodes: lose them. Memory: have a trainer killed for its memory. Images: pull them. Programs: run any, not only
-`counter.py`."""
+`counter.py`. Processes: signal each of a pod's. Policies: network policies and Pod Security are enforced. ApiServer:
+restart it."""
 
 
 class KillTrainer(Struct, frozen=True):
@@ -62,7 +64,16 @@ class KillOperator(Struct, frozen=True):
     """SIGKILL for the operator; its Deployment starts another."""
 
 
-Hurt = KillTrainer | KillSupervisor | AskToStop | ExhaustMemory | DeletePod | Evict | LoseNode | KillOperator
+class UpgradeOperator(Struct, frozen=True):
+    """A new version of the operator takes over; the old one is asked to stop."""
+
+
+class RestartApiServer(Struct, frozen=True):
+    """The API server is gone for some seconds, and all watches with it."""
+
+
+HurtPod = KillTrainer | KillSupervisor | AskToStop | ExhaustMemory | DeletePod | Evict | LoseNode
+Hurt = HurtPod | KillOperator | UpgradeOperator | RestartApiServer
 Holds = Callable[[Situation], bool]
 
 
@@ -98,8 +109,14 @@ class World(Protocol):
     async def remove(self, kind: str, name: str) -> None:
         """Delete any other object of the job's namespace."""
 
-    async def release(self, kind: str, name: str) -> None:
-        """Take all finalizers off any other object of the job's namespace."""
+    async def change(self, kind: str, name: str, patch: Json) -> None:
+        """Merge-patch any other object."""
+
+    async def cordon(self, node: str, *, cordoned: bool = True) -> None:
+        """What `kubectl cordon` and `uncordon` do."""
+
+    async def drain(self, node: str) -> None:
+        """What `kubectl drain` does: cordon it, and evict every pod that is there."""
 
     async def objects(self, kind: str) -> list[Json]:
         """All objects of a kind in the job's namespace."""
@@ -170,6 +187,9 @@ def on(gpus: int) -> Json:
     """What a trainer says that takes so many devices."""
     return {"resources": {"limits": {GPU: str(gpus)}}}
 
+
+NO_FINALIZERS: Json = {"metadata": {"finalizers": None}}
+"""Lets an object go that waits for somebody."""
 
 CLAIM = {
     "apiVersion": "v1",

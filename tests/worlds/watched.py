@@ -1,0 +1,174 @@
+"""What worlds have in common that see a cluster as a store of objects, their own or a mirror: asking, waiting, harm."""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+
+from dtj_operator.api.observed import Facts, JobKey, PodView, Situation
+from dtj_operator.api.status import round_of
+from dtj_operator.kube.client import JOB, POD
+from dtj_operator.kube.fleet import Fleet
+from dtj_operator.kube.store import Store as Situations
+from dtj_operator.local.store import Store
+from dtj_worker.codec import decode
+from dtj_worker.contract import ENV_TASK, Task, TaskSpec
+from tests.worlds.world import (
+    NAMESPACE,
+    DeletePod,
+    Evict,
+    Holds,
+    Hurt,
+    HurtPod,
+    Json,
+    KillOperator,
+    RestartApiServer,
+    UpgradeOperator,
+    Verb,
+)
+
+JOBS = f"{JOB.plural}.{JOB.group}"
+
+
+class Watched:
+    """A World without its programs and its way to the API server: those are the subclass's business."""
+
+    patience = 1.0
+    """How many true seconds a second of `within` has here."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._changed = asyncio.Event()
+        store.listen(lambda change: self._changed.set())
+
+    @abstractmethod
+    async def ask(self, verb: Verb, kind: str, name: str = "", body: Json | None = None, subresource: str = "") -> Json:
+        """One call to the API server, in the jobs' namespace; patches are merge patches. A refusal raises Refused."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """AssertionError where something has been wrong up to now."""
+
+    @abstractmethod
+    async def hurt_operator(self, what: KillOperator | UpgradeOperator) -> None: ...
+
+    @abstractmethod
+    async def hurt_pod(self, pod: PodView, what: HurtPod) -> None: ...
+
+    async def hurt_api_server(self) -> None:
+        raise NotImplementedError("the API server stays")
+
+    async def submit(self, manifest: Json) -> JobKey:
+        await self.create(manifest)
+        return JobKey(NAMESPACE, manifest["metadata"]["name"])
+
+    async def until(self, job: JobKey, holds: Holds, within: float = 60) -> Situation:
+        s: Situation | None = None
+        try:
+            async with asyncio.timeout(within * self.patience):
+                while (s := self.situation(job)) is None or not holds(s):
+                    await self._change()
+        except TimeoutError:
+            raise AssertionError(f"{job} did not get there in {within} s: {s and s.status} {s and s.pods}") from None
+        return s
+
+    async def gone(self, job: JobKey, within: float = 60) -> None:
+        await self._wait(lambda: not self._owned(job), within, lambda: f"of {job} there is left: {self._owned(job)}")
+
+    async def hurt(self, job: JobKey, what: Hurt) -> None:
+        match what:
+            case KillOperator() | UpgradeOperator():
+                await self.hurt_operator(what)
+            case RestartApiServer():
+                await self.hurt_api_server()
+            case DeletePod(task):
+                await self.remove("Pod", self.wanted(job, task).name)
+            case Evict(task):
+                await self._evict(job.namespace, self.wanted(job, task).name)
+            case _:
+                await self.hurt_pod(self.wanted(job, what.task), what)
+
+    async def edit(self, job: JobKey, patch: Json) -> None:
+        await self.ask("patch", JOB.kind, job.name, patch)
+
+    async def delete(self, job: JobKey) -> None:
+        await self.ask("delete", JOB.kind, job.name)
+
+    async def create(self, manifest: Json) -> Json:
+        return await self.ask("create", manifest["kind"], "", manifest)
+
+    async def change(self, kind: str, name: str, patch: Json) -> None:
+        await self.ask("patch", kind, name, patch)
+
+    async def remove(self, kind: str, name: str) -> None:
+        await self.ask("delete", kind, name)
+
+    async def objects(self, kind: str) -> list[Json]:
+        found: list[Json] = (await self.ask("list", kind))["items"]
+        return found
+
+    async def cordon(self, node: str, *, cordoned: bool = True) -> None:
+        await self.change("Node", node, {"spec": {"unschedulable": cordoned or None}})
+
+    async def drain(self, node: str) -> None:
+        await self.cordon(node)
+        for pod in await self.objects("Pod"):
+            if pod["spec"].get("nodeName") == node:
+                await self._evict(pod["metadata"]["namespace"], pod["metadata"]["name"])
+
+    def situation(self, job: JobKey) -> Situation | None:
+        """As the API server has it at this moment, whatever the operator knows."""
+        stored = self.store.read(JOBS, job.namespace, job.name)
+        if stored is None:
+            return None
+        situations = Situations(Facts(), Fleet())
+        situations.put(JOB, stored.decode())
+        for pod in self.store.entries("pods", job.namespace):
+            situations.put(POD, pod.decode())
+        return situations.situation(job)
+
+    def wanted(self, job: JobKey, task: Task) -> PodView:
+        """The task's pod of its present round."""
+        s = self.situation(job)
+        assert s is not None, f"{job} does not exist"
+        pod = next((p for p in s.pods if p.task == task and p.round == round_of(s.status, task)), None)
+        assert pod is not None, f"{task} of {job} has no pod"
+        return pod
+
+    def alive(self) -> Iterator[TaskSpec]:
+        """The trainers of gangs whose containers run, as their kubelets say."""
+        for pod in (entry.decode() for entry in self.store.entries("pods")):
+            statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+            running = {one["name"] for one in statuses if "running" in one["state"]}
+            specs = [
+                decode(TaskSpec, variable["value"])
+                for container in pod["spec"]["containers"]
+                for variable in container.get("env") or ()
+                if container["name"] in running and variable["name"] == ENV_TASK
+            ]
+            yield from (spec for spec in specs if Task.parse(spec.task).role != "evaluator")
+
+    async def _evict(self, namespace: str, pod: str) -> None:
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
+        await self.ask("create", "Pod", pod, eviction, "eviction")
+
+    async def _wait(self, holds: Callable[[], bool], within: float, complaint: Callable[[], str]) -> None:
+        try:
+            async with asyncio.timeout(within * self.patience):
+                while not holds():
+                    await self._change()
+        except TimeoutError:
+            raise AssertionError(f"after {within} s {complaint()}") from None
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+        self.check()
+
+    def _owned(self, job: JobKey) -> list[str]:
+        """The job and all that names it as its owner."""
+        found = [job.name] if self.store.read(JOBS, job.namespace, job.name) else []
+        for storage in self.store.storages():
+            for entry in self.store.entries(storage, job.namespace):
+                owners = entry.decode()["metadata"]["ownerReferences"] if entry.owners else ()
+                found += [f"{storage} {entry.name}" for o in owners if (o["kind"], o["name"]) == (JOB.kind, job.name)]
+        return found
