@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from dtj_worker.supervisor.peers import Join, Order, Word
 RECORDS = (TaskSpec, TrainingStatus, Verdict, Report, Restore, Death, CheckpointPlan, Join, Word, Order)
 
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
+st.register_type_strategy(int, st.integers(1 - 2**63, 2**63 - 1))
 
 records: st.SearchStrategy[Any] = st.sampled_from(RECORDS).flatmap(st.from_type)
 
@@ -68,6 +70,27 @@ def test_a_field_of_another_type_is_named(record: Any, data: st.DataObject) -> N
         decode(type(record), json.dumps(document))
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param("1" + "0" * 400, id="no float"),
+        pytest.param(str(2**63), id="64 bits and one more"),
+        pytest.param(str(-(2**63)), id="negative"),
+        pytest.param("9" * 5000, id="not even an int of Python"),
+    ],
+)
+def test_a_number_that_no_counter_reaches_is_refused(number: str) -> None:
+    with pytest.raises(ContractError):
+        decode(Report, f'{{"kind": "Step", "step": {number}}}')
+
+
+def test_nothing_is_nested_too_deep_for_an_error() -> None:
+    """Some depths can be parsed, but not be shown."""
+    for depth in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit() + 10):
+        with pytest.raises(ContractError):
+            decode(Report, f'{{"kind": "Step", "message": {"[" * depth}{"]" * depth}}}')
+
+
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(ContractError, match="missing by, kind, task"):
         decode(Verdict, '{"attempt": 0}')
@@ -82,6 +105,15 @@ def test_a_verdict_fits_into_a_termination_message(verdict: Verdict) -> None:
     assert found is not None
     assert verdict.message.encode().startswith(found.message.encode())
     assert dataclasses.replace(found, message=verdict.message) == verdict
+
+
+def test_a_verdict_may_name_a_file_whose_name_is_no_text() -> None:
+    found = parse_verdict(
+        Verdict(0, "child", "Program", "worker-0", message="no file tr\udcffin.py").termination_message()
+    )
+
+    assert found is not None
+    assert found.message == "no file tr?in.py"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +135,21 @@ def test_a_task_is_read_as_it_is_written(task: Task) -> None:
     assert Task.parse(f"{task.role}:{task.index}") == task
 
 
-@pytest.mark.parametrize("text", ["", "worker", "worker-", "worker--1", "worker-x", "master-0", "0", "worker-1.5"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "worker",
+        "worker-",
+        "worker--1",
+        "worker-x",
+        "master-0",
+        "0",
+        "worker-1.5",
+        "worker-٣",
+        pytest.param("worker-" + "9" * 5000, id="endless"),
+    ],
+)
 def test_what_is_no_task_is_refused(text: str) -> None:
     with pytest.raises(ContractError, match="is no task"):
         Task.parse(text)

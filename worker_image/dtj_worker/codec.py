@@ -1,12 +1,16 @@
 """Records as JSON and back: a strict decoder for frozen dataclasses. What they mean is `contract.py`'s business."""
 
 import dataclasses
+import functools
 import json
 import types
 import typing
 from typing import Any, Literal, TypeVar
 
 Record = TypeVar("Record")
+
+INTEGERS = 2**63
+"""What Kubernetes' API takes as a number, and what can be divided without a second thought."""
 
 
 class ContractError(ValueError):
@@ -28,6 +32,8 @@ def decode(kind: type[Record], text: str | bytes) -> Record:
         return typing.cast(Record, _typed(kind, document, kind.__name__))
     except OverflowError:
         raise ContractError(f"{kind.__name__}: a number too large") from None
+    except RecursionError:  # What could just be parsed may still be too deep to be shown in a message.
+        raise ContractError(f"{kind.__name__}: nested too deep") from None
 
 
 def _plain(value: Any) -> Any:
@@ -56,7 +62,8 @@ def _typed(kind: Any, value: Any, where: str) -> Any:
     if kind is float:
         return float(_expect(isinstance(value, int | float) and not isinstance(value, bool), value, where, "a number"))
     exact = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-    return _expect(exact, value, where, f"a value of type {getattr(kind, '__name__', kind)}")
+    _expect(exact, value, where, f"a value of type {getattr(kind, '__name__', kind)}")
+    return _expect(kind is not int or abs(value) < INTEGERS, value, where, "an integer of 64 bits")
 
 
 def _any_of(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
@@ -74,12 +81,19 @@ def _any_of(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
 
 def _record(kind: Any, value: Any, where: str) -> Any:
     _expect(isinstance(value, dict), value, where, "an object")
-    hints = typing.get_type_hints(kind)
-    known = {f.name: f for f in dataclasses.fields(kind)}
-    missing = [n for n, f in known.items() if n not in value and f.default is f.default_factory is dataclasses.MISSING]
+    hints, required = _fields(kind)
+    missing = [name for name in required if name not in value]
     if missing:
         raise ContractError(f"{where}: missing {', '.join(missing)}")
-    return kind(**{name: _typed(hints[name], value[name], f"{where}.{name}") for name in known if name in value})
+    return kind(**{n: _typed(hint, value[n], f"{where}.{n}") for n, hint in hints.items() if n in value})
+
+
+@functools.cache
+def _fields(kind: Any) -> tuple[dict[str, Any], list[str]]:
+    """The types of a record's fields, and which have no default: finding that out takes longer than all the rest."""
+    hints, fields = typing.get_type_hints(kind), dataclasses.fields(kind)
+    required = [f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING]
+    return {f.name: hints[f.name] for f in fields}, required
 
 
 def _expect(holds: bool, value: Any, where: str, expected: str) -> Any:

@@ -5,6 +5,7 @@ ages are in seconds, never wall-clock times, since the clocks of pods and operat
 """
 
 import dataclasses
+import re
 import typing
 from dataclasses import dataclass, field
 from typing import Literal
@@ -97,7 +98,7 @@ class Task:
     def parse(cls, text: str) -> "Task":
         """`worker-3` or `worker:3`; raises ContractError for anything else."""
         role, _, index = text.replace(":", "-").rpartition("-")
-        if role not in ROLES or not index.isdecimal():
+        if role not in ROLES or not re.fullmatch("[0-9]{1,19}", index):
             raise ContractError(
                 f"{text!r} is no task: expected a role ({', '.join(ROLES)}) and a number, as in worker-0"
             )
@@ -251,11 +252,16 @@ class Verdict:
     def termination_message(self) -> str:
         """Both lines, within Kubernetes' limit; the message is cut, the record never."""
         for room in (MESSAGE_BYTES, 200, 0):
-            cut = dataclasses.replace(self, message=self.message.encode()[:room].decode(errors="ignore"))
+            cut = dataclasses.replace(self, message=shortened(self.message, room))
             text = f"{' '.join(cut.message.split()) or cut.kind}\n{encode(cut)}\n"
             if len(text.encode()) <= TERMINATION_BYTES:
                 return text
         raise ContractError("a verdict's task name is too long for a termination message")
+
+
+def shortened(message: str, room: int = MESSAGE_BYTES) -> str:
+    """The beginning of a message, in so many bytes; a file's name that is no text becomes one."""
+    return message.encode(errors="replace")[:room].decode(errors="ignore")
 
 
 def parse_verdict(termination_message: str) -> Verdict | None:

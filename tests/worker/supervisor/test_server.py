@@ -49,6 +49,8 @@ class Port:
     def join(self, body: bytes, stream: Stream) -> None:
         if body == b"no":
             raise Refusal(409, "not now")
+        if body == b"odd":
+            raise Refusal(422, "worker-\ud800 is no peer")
         if body == b"bug":
             raise KeyError("a bug of ours")
         self.joined.append(body)
@@ -119,6 +121,13 @@ def test_a_join_takes_the_connection_over(port: Port) -> None:
 
 def test_a_refused_join_says_why(port: Port) -> None:
     assert port.ask(f"POST /v1/join HTTP/1.1\r\n{AUTHORIZED}Content-Length: 2\r\n", b"no") == (409, "not now\n")
+
+
+def test_a_refusal_may_quote_what_is_no_text(port: Port) -> None:
+    head = f"POST /v1/join HTTP/1.1\r\n{AUTHORIZED}Content-Length: 3\r\n"
+
+    assert port.ask(head, b"odd") == (422, "worker-? is no peer\n")
+    assert port.is_well()
 
 
 def test_a_bug_breaks_one_request_alone(port: Port, capsys: pytest.CaptureFixture[str]) -> None:

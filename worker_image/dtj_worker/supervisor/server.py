@@ -181,7 +181,7 @@ class Server:
         self._readers[stream] = _Reader()
 
     def _answer(self, stream: Stream, status: int, text: str, content: str = PLAIN) -> None:
-        body = text.encode() + (b"" if text.endswith("\n") else b"\n")
+        body = text.encode(errors="replace") + (b"" if text.endswith("\n") else b"\n")
         stream.send(_head(status, content, len(body)) + body)
         stream.finish()
 

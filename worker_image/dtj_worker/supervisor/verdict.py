@@ -13,10 +13,10 @@ from dtj_worker.contract import (
     EXIT_PEER,
     EXIT_SAVED,
     EXIT_STOPPED,
-    MESSAGE_BYTES,
     Death,
     Verdict,
     VerdictKind,
+    shortened,
 )
 
 EXIT_CODES: dict[VerdictKind, int] = {
@@ -123,7 +123,7 @@ def after(verdict: Verdict, first: Death) -> Verdict:
 
 def death(verdict: Verdict) -> Death:
     """The same end as the chief's supervisor is told it."""
-    message = verdict.message.encode()[:MESSAGE_BYTES].decode(errors="ignore")
+    message = shortened(verdict.message)
     return Death(verdict.task, verdict.kind, verdict.exit_code, verdict.signal, verdict.step, message)
 
 
