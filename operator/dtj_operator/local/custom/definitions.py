@@ -1,8 +1,11 @@
 """CustomResourceDefinitions: their defaults and checks as objects, and the kinds they make the server serve."""
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dtj_operator.local import schema as schemas
 from dtj_operator.local.admission import metadata
@@ -68,8 +71,7 @@ def faults(body: Json, old: Json | None) -> list[FieldFault]:
         if schema is None:
             found.append(required(path, "schemas are required"))
             continue
-        found += _structural_faults(schema, path)
-        found += Expressions(schema).compile_faults(path)
+        found += _schema_faults(msgspec.json.encode(schema), path)
     if old is not None and old["spec"].get("scope") != spec.get("scope"):
         found.append(invalid("spec.scope", spec.get("scope"), metadata.IMMUTABLE))
     return found
@@ -100,19 +102,30 @@ class Definitions:
             if not version.get("served"):
                 continue
             kind = _kind(name, spec, version)
-            rules = CustomRules(
-                version["schema"]["openAPIV3Schema"],
-                has_status="status" in kind.subresources,
-                columns=version.get("additionalPrinterColumns") or [],
-            )
             self._state.kinds.add(kind)
-            self._state.custom_rules[kind.served_as] = rules
+            has_status = "status" in kind.subresources
+            self._state.custom_rules[kind.served_as] = _rules(msgspec.json.encode(version), has_status=has_status)
             self._served.setdefault(name, []).append(kind)
 
     def _remove_objects(self, storage: str) -> None:
         """Objects of a deleted definition go with it, whatever their finalizers."""
         for entry in list(self._state.store.entries(storage)):
             self._state.store.remove(storage, entry)
+
+
+# What follows from a schema takes longer to find out than all else that a server does at its start, and simulations
+# start thousands of servers with the same one.
+@functools.lru_cache(maxsize=16)
+def _rules(version: bytes, *, has_status: bool) -> CustomRules:
+    given = msgspec.json.decode(version)
+    schema, columns = given["schema"]["openAPIV3Schema"], given.get("additionalPrinterColumns") or []
+    return CustomRules(schema, has_status=has_status, columns=columns)
+
+
+@functools.lru_cache(maxsize=16)
+def _schema_faults(schema: bytes, path: str) -> tuple[FieldFault, ...]:
+    given = msgspec.json.decode(schema)
+    return (*_structural_faults(given, path), *Expressions(given).compile_faults(path))
 
 
 def _kind(name: str, spec: Json, version: Json) -> Kind:

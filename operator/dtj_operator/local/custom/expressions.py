@@ -7,6 +7,8 @@ functions refuses everything and says why.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dtj_operator.local import schema as schemas
 from dtj_operator.local.custom import programs
 from dtj_operator.local.custom.programs import Rule
@@ -26,6 +28,8 @@ Json = dict[str, Any]
 
 # A value that was not there before.
 _NOTHING: Any = object()
+# How many values are remembered at one place of a schema because they have passed.
+_REMEMBERED = 256
 _CEL_ERRORS = (RuntimeError, TypeError, ValueError, ArithmeticError, LookupError)
 
 
@@ -39,6 +43,7 @@ class Expressions:
         self._fields = _kept({name: Expressions(inner) for name, inner in (schema.get("properties") or {}).items()})
         inner = {key: schema[key] for key in ("additionalProperties", "items") if isinstance(schema.get(key), dict)}
         self._inner = _kept({key: Expressions(one) for key, one in inner.items()})
+        self._passed: set[bytes] = set()
 
     @property
     def any(self) -> bool:
@@ -83,27 +88,33 @@ class Expressions:
                 yield from self._inner["items"]._walk(one, before_one, f"{path}[{index}]")
 
     def _own_faults(self, value: Any, old: Any, path: str) -> Iterator[FieldFault]:
-        context: Context | None = None
-        for rule in self._rules:
-            if not _runs(rule, value, old):
-                continue
-            if context is None:
-                context = programs.context_of(self._variables(value, old))
-            try:
-                if rule.holds(context):
-                    continue
-            except _CEL_ERRORS as why:
-                told = f"{_error(why)} evaluating rule: {rule.told}"
-                yield invalid(path, self._schema.get("type", ""), told)
-                continue
-            shown = NO_VALUE if isinstance(value, dict | list) else value
-            yield _broken(rule, path, shown, _message(rule, context))
-
-    def _variables(self, value: Any, old: Any) -> Json:
-        variables = {"self": programs.typed(self._schema, programs.picked(value, self._needs))}
+        rules = [rule for rule in self._rules if _runs(rule, value, old)]
+        if not rules:
+            return
+        read = {"self": programs.picked(value, self._needs)}
         if old is not _NOTHING:
-            variables["oldSelf"] = programs.typed(self._schema, programs.picked(old, self._needs))
-        return variables
+            read["oldSelf"] = programs.picked(old, self._needs)
+        # Transition rules run at every write of a status, and mostly read what they have read at the one before.
+        seen = msgspec.json.encode(read)
+        if seen in self._passed:
+            return
+        context = programs.context_of({name: programs.typed(self._schema, part) for name, part in read.items()})
+        broken = [fault for rule in rules if (fault := self._fault(rule, context, value, path))]
+        if not broken:
+            if len(self._passed) >= _REMEMBERED:
+                self._passed.clear()
+            self._passed.add(seen)
+        yield from broken
+
+    def _fault(self, rule: Rule, context: "Context", value: Any, path: str) -> FieldFault | None:
+        try:
+            if rule.holds(context):
+                return None
+        except _CEL_ERRORS as why:
+            told = f"{_error(why)} evaluating rule: {rule.told}"
+            return invalid(path, self._schema.get("type", ""), told)
+        shown = NO_VALUE if isinstance(value, dict | list) else value
+        return _broken(rule, path, shown, _message(rule, context))
 
 
 def _kept(below: dict[str, Expressions]) -> dict[str, Expressions]:
