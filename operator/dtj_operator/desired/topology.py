@@ -148,11 +148,12 @@ def _replicas(spec: JobSpec, strategy: Strategy) -> int | None:
             return 1
         case "Mirrored" | "CentralStorage":
             # Without GPUs the program may still split the CPU into logical devices.
-            return _sum([_devices(spec, "worker")]) or None
+            return _sum([(1, _devices(spec, "worker"))]) or None
         case "MultiWorkerMirrored":
-            return _sum(_at_least_one(_devices(spec, role)) for role in _TRAINING for _ in range(_count(spec, role)))
+            roles = [(role, count) for role in _TRAINING if (count := _count(spec, role))]
+            return _sum((count, _at_least_one(_devices(spec, role))) for role, count in roles)
         case "ParameterServer":
-            return _sum([_at_least_one(_devices(spec, "worker"))])
+            return _sum([(1, _at_least_one(_devices(spec, "worker")))])
         case "TPU":
             return None
 
@@ -162,12 +163,13 @@ def _at_least_one(devices: Devices) -> Devices:
     return max(devices, 1) if isinstance(devices, int) else devices
 
 
-def _sum(devices: Iterable[Devices]) -> int | None:
+def _sum(tasks: Iterable[tuple[int, Devices]]) -> int | None:
+    """Of so many tasks with so many devices each."""
     total = 0
-    for each in devices:
+    for count, each in tasks:
         if not isinstance(each, int):
             return None
-        total += each
+        total += count * each
     return total
 
 
