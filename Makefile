@@ -27,14 +27,20 @@ format: setup ## what ruff can put right by itself
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# Each lock is whole, for every platform, and agrees with dev.txt. uv keeps pins that still hold; ARGS=--upgrade raises them.
-LOCK := UV_CUSTOM_COMPILE_COMMAND="make lock" ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
-	--generate-hashes --no-annotate --override overrides.txt
+# Each lock is whole, and agrees with dev.txt as far as it can. uv keeps pins that still hold; ARGS=--upgrade raises them.
+LOCK := UV_CUSTOM_COMPILE_COMMAND="make lock" ../$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-annotate
+EVERYWHERE := --universal --override overrides.txt
 lock: setup ## requirements/*.txt from requirements/*.in
-	cd requirements && $(LOCK) $(ARGS) operator.in cli.in worker.in dev.in -o dev.txt
-	cd requirements && $(LOCK) -c dev.txt operator.in -o operator.txt
-	cd requirements && $(LOCK) -c dev.txt operator.in cli.in -o cli.txt
-	cd requirements && $(LOCK) -c dev.txt worker.in -o worker.txt
+	cd requirements && $(LOCK) $(ARGS) $(EVERYWHERE) operator.in cli.in worker-cpu.in dev.in -o dev.txt
+	cd requirements && $(LOCK) -c dev.txt $(EVERYWHERE) operator.in -o operator.txt
+	cd requirements && $(LOCK) -c dev.txt $(EVERYWHERE) operator.in cli.in -o cli.txt
+	cd requirements && $(LOCK) -c dev.txt $(EVERYWHERE) worker-cpu.in -o worker-cpu.txt
+	cd requirements && $(LOCK) -c dev.txt $(EVERYWHERE) build.in -o build.txt
+	cd requirements && $(LOCK) -c dev.txt $(DEVICES)_2_28 worker-gpu.in -o worker-gpu.txt
+	cd requirements && $(LOCK) $(ARGS) $(DEVICES)_2_31 worker-tpu.in -o worker-tpu.txt
+
+# Devices have libraries for one platform alone. A lock names what installs there: a wheel of each package, or it fails.
+DEVICES := --only-binary :all: --python-platform x86_64-manylinux
 
 crd: setup ## crds/, docs/reference.md and docs/reasons.md from the types in dtj_operator/api
 	@$(BIN)/python -m tools.crd
