@@ -18,6 +18,7 @@ from dtj_worker.contract import (
     TaskSpec,
     TrainingStatus,
     Verdict,
+    one_line,
     parse_verdict,
 )
 from dtj_worker.reports import Report, Restore
@@ -103,7 +104,7 @@ def test_a_verdict_fits_into_a_termination_message(verdict: Verdict) -> None:
 
     assert len(message.encode()) <= TERMINATION_BYTES
     assert found is not None
-    assert verdict.message.encode().startswith(found.message.encode())
+    assert found.message == one_line(verdict.message)
     assert dataclasses.replace(found, message=verdict.message) == verdict
 
 
@@ -113,7 +114,21 @@ def test_a_verdict_may_name_a_file_whose_name_is_no_text() -> None:
     )
 
     assert found is not None
-    assert found.message == "no file tr?in.py"
+    assert found.message == "no file tr in.py"
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("no\n  file\r\n", "no file"),
+        ("\x1b[31mred\x1b[0m \x07", "[31mred [0m"),
+        ("half of it \ud83d", "half of it"),
+        ("é" * 1000, "é" * 512),
+    ],
+    ids=["lines", "a terminal's commands", "no text", "long"],
+)
+def test_a_message_is_one_line(message: str, line: str) -> None:
+    assert one_line(message) == line
 
 
 @pytest.mark.parametrize(

@@ -252,16 +252,17 @@ class Verdict:
     def termination_message(self) -> str:
         """Both lines, within Kubernetes' limit; the message is cut, the record never."""
         for room in (MESSAGE_BYTES, 200, 0):
-            cut = dataclasses.replace(self, message=shortened(self.message, room))
-            text = f"{' '.join(cut.message.split()) or cut.kind}\n{encode(cut)}\n"
+            cut = dataclasses.replace(self, message=one_line(self.message, room))
+            text = f"{cut.message or cut.kind}\n{encode(cut)}\n"
             if len(text.encode()) <= TERMINATION_BYTES:
                 return text
         raise ContractError("a verdict's task name is too long for a termination message")
 
 
-def shortened(message: str, room: int = MESSAGE_BYTES) -> str:
-    """The beginning of a message, in so many bytes; a file's name that is no text becomes one."""
-    return message.encode(errors="replace")[:room].decode(errors="ignore")
+def one_line(message: str, room: int = MESSAGE_BYTES) -> str:
+    """A message for people on one line and within so many bytes, without what a terminal would obey."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in message).split())
+    return line.encode()[:room].decode(errors="ignore")
 
 
 def parse_verdict(termination_message: str) -> Verdict | None:

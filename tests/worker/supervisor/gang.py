@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from dtj_worker.codec import decode, encode
 from dtj_worker.contract import (
@@ -119,7 +119,9 @@ class Gang:
         role, _, index = task.partition("-")
         return json.dumps({"cluster": cluster, "task": {"type": role, "index": int(index)}})
 
-    def start(self, task: str, *words: str, environ: Mapping[str, str | None] | None = None) -> Trainer:
+    def start(
+        self, task: str, *words: str, environ: Mapping[str, str | None] | None = None, log: BinaryIO | None = None
+    ) -> Trainer:
         """Start the supervisor of a task with a program; a variable that is None is left out."""
         folder = self.folder(task)
         told = {
@@ -131,14 +133,14 @@ class Gang:
             **self.environ,
             **(environ or {}),
         }
-        with (folder / "log").open("wb") as log:
+        with (folder / "log").open("wb") as own:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dtj_worker.supervisor.main", *(words or (COUNTER,))],
                 env={name: value for name, value in told.items() if value is not None},
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=log or own,
+                stderr=log or own,
             )
         self.trainers[task] = Trainer(task, process, folder)
         return self.trainers[task]

@@ -211,3 +211,21 @@ def test_limits_of_a_waiting_check(gang: MakeGang) -> None:
         assert trainer.end() == 1
     assert trainer.verdict.kind == "Rendezvous"
     assert trainer.verdict.message == "the check of TensorFlow's port has not come back within 0.5 s"
+
+
+def test_no_line_of_ours_becomes_two(gang: MakeGang) -> None:
+    trainer = gang("worker-0").start("worker-0", "no\ntrain\udcff.py")
+
+    assert trainer.end() == 64
+    (line,) = trainer.log.splitlines()
+    assert line.startswith("dtj-worker: worker-0: program no train .py: No such file or directory")
+    assert trainer.verdict.message == line.removeprefix("dtj-worker: worker-0: ")
+
+
+def test_a_log_that_takes_nothing_ends_nothing(gang: MakeGang) -> None:
+    job = gang("worker-0")
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
+        trainer = job.start("worker-0", "--", "sh", "-c", "echo words >&2; exit 3", log=full)
+
+        assert trainer.end() == 3
+    assert trainer.verdict.message == "exited 3; its last line on stderr: words"

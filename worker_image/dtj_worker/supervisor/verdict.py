@@ -16,7 +16,7 @@ from dtj_worker.contract import (
     Death,
     Verdict,
     VerdictKind,
-    shortened,
+    one_line,
 )
 
 EXIT_CODES: dict[VerdictKind, int] = {
@@ -123,7 +123,7 @@ def after(verdict: Verdict, first: Death) -> Verdict:
 
 def death(verdict: Verdict) -> Death:
     """The same end as the chief's supervisor is told it."""
-    message = shortened(verdict.message)
+    message = one_line(verdict.message)
     return Death(verdict.task, verdict.kind, verdict.exit_code, verdict.signal, verdict.step, message)
 
 

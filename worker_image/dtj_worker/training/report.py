@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import NoReturn, SupportsFloat
 
 from dtj_worker.codec import decode, encode
-from dtj_worker.contract import ENV_REPORT_FD, ENV_TASK, EXIT_CONFIG, MESSAGE_BYTES, Fault, TaskSpec
+from dtj_worker.contract import ENV_REPORT_FD, ENV_TASK, EXIT_CONFIG, Fault, TaskSpec, one_line
 from dtj_worker.reports import Report, ReportKind
 
 STEP_SECONDS = 0.1
@@ -133,7 +133,7 @@ class Reporter:
     def _tell(self, kind: ReportKind, message: str | None = None, **numbers: int | None) -> None:
         with self._lock:
             self._write_step(PATIENCE_SECONDS)
-            line = None if message is None else _one_line(message)
+            line = None if message is None else one_line(message)
             self._write(Report(kind, message=line, **numbers), PATIENCE_SECONDS)
 
     def _write_step(self, patience: float) -> None:
@@ -185,8 +185,3 @@ def _finite(loss: SupportsFloat | None) -> float | None:
     # JSON has no NaN: the status would be refused by the API server.
     value = math.nan if loss is None else float(loss)
     return value if math.isfinite(value) else None
-
-
-def _one_line(message: str) -> str:
-    line = " ".join("".join(c if c.isprintable() else " " for c in message).split())
-    return line.encode()[:MESSAGE_BYTES].decode(errors="ignore")
