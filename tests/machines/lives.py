@@ -37,7 +37,7 @@ class Life(Struct):
 def live(story: Story, kill_at: int | None = None, *, keep_marks: bool = False) -> Life:
     """Tell the story in a new world. AssertionError where anything was wrong at any time."""
     random.seed(0)
-    loop = looptime.new_event_loop()
+    loop = looptime.new_event_loop(noop_cycles=0)
     try:
         return loop.run_until_complete(_live(story, kill_at, keep_marks=keep_marks))
     finally:

@@ -73,7 +73,7 @@ class Jobs(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = looptime.new_event_loop()
+        self.loop = looptime.new_event_loop(noop_cycles=0)
         self.open = AsyncExitStack()
         self.world: SimWorld = self.run(self.open.enter_async_context(sim_world()))
         self.manifests: dict[str, Json] = {}

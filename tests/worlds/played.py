@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -71,8 +70,13 @@ class Attempt(msgspec.Struct):
     death: Death | None = None
     epochs: int | None = None
     epoch_steps: int = 10
-    complete: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
-    died: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    is_complete: bool = False
+    members: list["Run"] = []
+
+    def wake(self) -> None:
+        """Have its members look at what has come of it."""
+        for run in self.members:
+            run.woken.set()
 
     def told(self) -> TrainingStatus:
         stages = set(self.stages.values())
@@ -126,16 +130,31 @@ class Run:
         self.spec = decode(TaskSpec, told) if told else None
         self.attempt: Attempt | None = None
         self.task: asyncio.Task[None] | None = None
-        self.stopped = asyncio.Event()
+        self.woken = asyncio.Event()
+        """Something has come that it waits for."""
+        self.is_stopped = False
+        self.sudden: Ended | None = None
         self.leaving = asyncio.Event()
         """The supervisor says its last words on the stream."""
-        self.broken = asyncio.Event()
-        self.sudden: Ended | None = None
         self.is_alive = False
         """The training program itself runs."""
         self.step = 0
         self.state: pod_status.State | None = None
         self.log: list[str] = []
+
+    @property
+    def task_name(self) -> str:
+        return self.spec.task if self.spec else str(self.pod["metadata"]["name"])
+
+    @property
+    def lost_peer(self) -> str | None:
+        """Whose death it has been told."""
+        death = self.attempt.death if self.attempt else None
+        return death.task if death and death.task != self.task_name else None
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        self.woken.set()
 
 
 class PlayedKubelet:
@@ -180,16 +199,16 @@ class PlayedKubelet:
             run.task = asyncio.create_task(self._live(run))
         if pod["metadata"].get("deletionTimestamp") and uid in self.runs:
             run = self.runs[uid]
-            run.stopped.set()
+            run.stop()
             if run.task is None or run.task.done():
                 self._objects.delete("pods", pod["metadata"])
 
     async def _live(self, run: Run) -> None:
         try:
-            await self._until(run, asyncio.sleep(START_SECONDS))
+            await self._until(run, START_SECONDS)
             while (why := self._cannot_start(run)) is not None:
                 self._say(run, why)
-                await self._until(run, asyncio.sleep(LOOK_AGAIN_SECONDS))
+                await self._until(run, LOOK_AGAIN_SECONDS)
             self._say(run, Running(self._objects.timestamp()))
             await self._play(run)
         except Ended as end:
@@ -225,7 +244,7 @@ class PlayedKubelet:
     async def _play(self, run: Run) -> None:
         """The supervisor and its child; leaves by Ended alone."""
         if run.spec is None or not run.arguments or run.arguments[0] not in ("counter.py", "absent.py"):
-            await self._until(run, asyncio.Event().wait())
+            await self._until(run)
         spec = run.spec
         assert spec is not None
         if run.arguments[0] == "absent.py":
@@ -234,14 +253,14 @@ class PlayedKubelet:
         if Task.parse(spec.task).role == "evaluator":
             await self._count(run, options, None)
         attempt = self._join(run, spec)
-        await self._until(run, attempt.complete.wait())
+        await self._until(run, holds=lambda: attempt.is_complete)
         attempt.stages[spec.task] = "Rendezvous"
         run.is_alive = True
         self.started.append((spec.uid, spec.attempt, spec.task))
-        await self._until(run, asyncio.sleep(RENDEZVOUS_SECONDS))
+        await self._until(run, RENDEZVOUS_SECONDS)
         if Task.parse(spec.task).role == "ps":
             attempt.stages[spec.task] = "Training"
-            await self._until(run, asyncio.Event().wait())
+            await self._until(run)
         await self._count(run, options, attempt)
 
     def _join(self, run: Run, spec: TaskSpec) -> Attempt:
@@ -249,9 +268,11 @@ class PlayedKubelet:
         if attempt is None:
             attempt = self.attempts[spec.uid, spec.attempt] = Attempt(spec, dict.fromkeys(spec.peers, "Waiting"))
         run.attempt = attempt
+        attempt.members.append(run)
         attempt.stages[spec.task] = "Registered"
         if all(stage == "Registered" for stage in attempt.stages.values()):
-            attempt.complete.set()
+            attempt.is_complete = True
+            attempt.wake()
         return attempt
 
     async def _count(self, run: Run, options: argparse.Namespace, attempt: Attempt | None) -> None:
@@ -267,7 +288,7 @@ class PlayedKubelet:
             attempt.resumed = done or None
             attempt.stages[spec.task] = "Training"
         for step in range(done + 1, options.steps + 1):
-            await self._until(run, asyncio.sleep(options.step_seconds))
+            await self._until(run, options.step_seconds)
             run.step = step
             if attempt and is_chief:
                 attempt.step = step
@@ -296,21 +317,16 @@ class PlayedKubelet:
         raise self._killed(run)
 
     def _killed(self, run: Run) -> Ended:
-        verdict = Verdict(
-            self._number(run), "child", "Program", self._name(run), signal="SIGKILL", step=run.step or None
-        )
+        verdict = Verdict(self._number(run), "child", "Program", run.task_name, signal="SIGKILL", step=run.step or None)
         return Ended(SIGKILL, verdict)
 
     def _verdict(self, run: Run, kind: VerdictKind, code: int, message: str) -> Verdict:
         return Verdict(
-            self._number(run), "child", kind, self._name(run), exit_code=code, step=run.step or None, message=message
+            self._number(run), "child", kind, run.task_name, exit_code=code, step=run.step or None, message=message
         )
 
     def _number(self, run: Run) -> int:
         return run.spec.attempt if run.spec else 0
-
-    def _name(self, run: Run) -> str:
-        return run.spec.task if run.spec else run.pod["metadata"]["name"]
 
     def _spread(self, run: Run, end: Ended) -> None:
         """The chief's supervisor notes the first death and tells the others, who end as its peers."""
@@ -323,32 +339,26 @@ class PlayedKubelet:
             attempt.death = Death(
                 spec.task, verdict.kind, verdict.exit_code, verdict.signal, verdict.step, verdict.message
             )
-            attempt.died.set()
+            attempt.wake()
 
-    async def _until(self, run: Run, what: Any) -> None:
+    async def _until(self, run: Run, seconds: float | None = None, holds: Callable[[], bool] = lambda: False) -> None:
         """Wait; but end with what comes first: a signal, a deletion, or the word that a peer has died."""
-        waits = {asyncio.ensure_future(what): "done", asyncio.ensure_future(run.stopped.wait()): "stopped"}
-        waits[asyncio.ensure_future(run.broken.wait())] = "broken"
-        if run.attempt:
-            waits[asyncio.ensure_future(run.attempt.died.wait())] = "peer"
-        try:
-            finished, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        reasons = {waits[one] for one in finished}
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not (run.sudden or run.is_stopped or run.lost_peer or holds()):
+                    run.woken.clear()
+                    await run.woken.wait()
         if run.sudden:
             raise run.sudden
-        if "stopped" in reasons:
+        if run.is_stopped:
             await asyncio.sleep(STOP_SECONDS)
             raise Ended(EXIT_STOPPED, self._verdict(run, "Stopped", EXIT_STOPPED, "asked to stop"))
-        if "peer" in reasons and run.attempt and run.attempt.death and run.attempt.death.task != self._name(run):
+        if culprit := run.lost_peer:
             await asyncio.sleep(HEAR_SECONDS)
-            culprit = run.attempt.death.task
             raise Ended(
                 EXIT_PEER,
                 Verdict(
-                    self._number(run), "supervisor", "Peer", self._name(run), step=run.step or None,
+                    self._number(run), "supervisor", "Peer", run.task_name, step=run.step or None,
                     message=f"{culprit} has ended", blames=culprit,
                 ),
             )  # fmt: skip
@@ -363,12 +373,12 @@ class PlayedKubelet:
             case ExhaustMemory():
                 self._break(run, Ended(OOM_KILLED, reason="OOMKilled"))
             case AskToStop():
-                run.stopped.set()
+                run.stop()
 
     def _break(self, run: Run, end: Ended) -> None:
         """Whatever the pod does now, this is its end."""
         run.sudden = end
-        run.broken.set()
+        run.woken.set()
 
     def _miss(self, run: Run, attempt: Attempt) -> None:
         """The chief's supervisor gives up a peer that it has not heard of; or they give up the chief's."""
@@ -377,7 +387,7 @@ class PlayedKubelet:
                 run.spec.task, "Program", message=f"its supervisor is gone: silent for {SILENCE_SECONDS:g} s"
             )
             attempt.stages[run.spec.task] = "Dead"
-            attempt.died.set()
+            attempt.wake()
 
     def _end(self, run: Run) -> None:
         """Deleted by force: its processes are killed."""
@@ -411,7 +421,7 @@ class PlayedKubelet:
             self._see(pod)
 
     def log(self, job: JobKey, task: Task) -> str:
-        own = [run for run in self.runs.values() if run.job == job and self._name(run) == str(task)]
+        own = [run for run in self.runs.values() if run.job == job and run.task_name == str(task)]
         return "\n".join(own[-1].log) if own else ""
 
     @asynccontextmanager
