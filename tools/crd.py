@@ -1,4 +1,4 @@
-"""`make crd`: what is made of the types in `dtj_operator.api`: definition (in crds/ and the chart) and pages of docs/."""
+"""`make crd`: what is made of the types in `dtj_operator.api`: definition (crds/, chart), pages of docs/."""
 
 import tomllib
 from collections.abc import Mapping
