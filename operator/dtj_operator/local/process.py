@@ -8,16 +8,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Self
 
 import msgspec
 
 from dtj_operator.local.node.runtime import CONNECT, ISOLATED, LISTEN, RUN, Request
-
-FAREWELL_SECONDS = 15.0
-"""How long a container may take to be gone once it was killed; more than its shim waits for what can't be killed."""
+from dtj_operator.local.node.shim import Stage
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,9 +28,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotStarted(Exception):
-    """The command can't be started: its folder or its program is the reason, and `errno` says what is wrong with it."""
+    """The command can't be started: its folder, its program or the machine is the reason, and `errno` says why."""
 
-    def __init__(self, stage: Literal["folder", "program"], errno: int) -> None:
+    def __init__(self, stage: Stage, errno: int) -> None:
         super().__init__(f"{stage}: {os.strerror(errno)}")
         self.stage = stage
         self.errno = errno
@@ -45,33 +43,38 @@ class NoIsolation(Exception):
 class Process:
     """One container's command and all that descends from it."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pid: int) -> None:
-        self._writer = writer
+    def __init__(self, channel: socket.socket, heard: bytearray, pid: int) -> None:
+        self._channel = channel
         self.pid = pid
         """Of the command itself."""
-        self._end = asyncio.create_task(self._wait(reader), name=f"end of process {pid}")
+        self._end = asyncio.create_task(self._wait(heard), name=f"end of process {pid}")
 
     @classmethod
     async def start(cls, channel: socket.socket, command: Command) -> Self:
         """NotStarted if it can't be."""
-        reader, writer = await asyncio.open_connection(sock=channel)
+        channel.setblocking(False)
+        heard = bytearray()
         try:
-            writer.write(msgspec.json.encode(command) + b"\n")
-            answer = json.loads(await reader.readline() or b"{}")
-            if "pid" in answer:
-                return cls(reader, writer, answer["pid"])
+            # Where the other end is closed, what it said before may still be read.
+            with suppress(OSError):
+                await asyncio.get_running_loop().sock_sendall(channel, msgspec.json.encode(command) + b"\n")
+            answer = await _word(channel, heard)
         except BaseException:
-            writer.close()
+            channel.close()
             raise
-        writer.close()
+        if "pid" in answer:
+            return cls(channel, heard, answer["pid"])
+        channel.close()
         if "errno" not in answer:
             raise RuntimeError("the container runtime has ended")
         raise NotStarted(answer["stage"], answer["errno"])
 
     def send(self, number: int) -> None:
         """A signal to the command alone. SIGKILL ends all that it has started, too."""
-        if not self._end.done():
-            self._writer.write(bytes([number]))
+        # What has ended is not there to be told. No stream of asyncio does here: where a write finds the other end
+        # closed, it drops what is still to be read, which is how the command ended.
+        with suppress(OSError):
+            self._channel.send(bytes([number]))
 
     async def ended(self) -> int:
         """The exit code, 128 + n for signal n, once nothing of it is left. May be awaited by many, and cancelled."""
@@ -82,12 +85,10 @@ class Process:
         self.send(signal.SIGKILL)
         await self.ended()
 
-    async def _wait(self, reader: asyncio.StreamReader) -> int:
-        try:
-            answer = json.loads(await reader.readline() or b"{}")
-        finally:
-            # Where the shim itself was killed, the kernel kills the command with it.
-            self._writer.close()
+    async def _wait(self, heard: bytearray) -> int:
+        # Where the shim itself was killed, the kernel kills the command with it.
+        with self._channel:
+            answer = await _word(self._channel, heard)
         return int(answer.get("exit", 128 + signal.SIGKILL))
 
 
@@ -113,9 +114,10 @@ class Runtime:
         with self._channel(request) as channel:
             channel.sendall(str(port).encode())
             data, descriptors, _, _ = await asyncio.to_thread(socket.recv_fds, channel, 16, 1)
+        if not data:
+            raise ConnectionError("the container runtime has ended")
         if not descriptors:
-            number = int(data or "0")
-            raise OSError(number, os.strerror(number))
+            raise OSError(int(data), os.strerror(int(data)))
         opened = socket.socket(fileno=descriptors[0])
         opened.setblocking(False)
         return opened
@@ -159,6 +161,22 @@ def _program(log: Path, *, isolated: bool) -> tuple[subprocess.Popen[bytes], soc
             start_new_session=True,
         )
     return program, ours
+
+
+async def _word(channel: socket.socket, heard: bytearray) -> dict[str, Any]:
+    """The next line of JSON that a shim says; empty when there is none to come. `heard` is what was read beyond it."""
+    while b"\n" not in heard:
+        try:
+            data = await asyncio.get_running_loop().sock_recv(channel, 4096)
+        except OSError:
+            # It ended with signals unread, and all that it said has been read.
+            data = b""
+        if not data:
+            return {}
+        heard += data
+    line, _, heard[:] = heard.partition(b"\n")
+    word: dict[str, Any] = json.loads(line)
+    return word
 
 
 def _tail(log: Path) -> str:

@@ -188,6 +188,8 @@ def refusal(command: Command, why: NotStarted) -> str:
         "unable to start container process: error during container init"
     )
     reason = os.strerror(why.errno).lower()
+    if why.stage == "machine":
+        return f"failed to create containerd task: failed to start shim: {reason}"
     if why.stage == "folder":
         return f'{head}: chdir to cwd ("{command.folder}") set in config.json failed: {reason}'
     name = command.words[0]

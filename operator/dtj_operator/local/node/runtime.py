@@ -8,7 +8,6 @@ When the socket closes, the kubelet is gone, and the runtime ends; each shim not
 import ctypes
 import errno
 import fcntl
-import json
 import os
 import signal
 import socket
@@ -54,11 +53,25 @@ def main() -> None:
         request, channels, _, _ = socket.recv_fds(kubelet, 1, 1)
         if not request:
             return
-        for channel in channels:
-            if os.fork() == 0:
-                kubelet.close()
-                _serve(request, socket.socket(fileno=channel))
-            os.close(channel)
+        for descriptor in channels:
+            # What comes over a socket is inherited unless it is forbidden: no command shall speak for its shim.
+            os.set_inheritable(descriptor, False)
+            with socket.socket(fileno=descriptor) as channel:
+                if _fork(request, channel) == 0:
+                    kubelet.close()
+                    _serve(request, channel)
+
+
+def _fork(request: bytes, channel: socket.socket) -> int:
+    """As `os.fork`. Where there may be no process more, that is said of this request, and the others go on."""
+    try:
+        return os.fork()
+    except OSError as why:
+        if request == RUN:
+            shim.refuse(channel, why)
+        else:
+            channel.sendall(str(why.errno).encode())
+        return -1
 
 
 def _serve(request: bytes, channel: socket.socket) -> NoReturn:
@@ -84,7 +97,7 @@ def _open(request: bytes, channel: socket.socket) -> None:
         else:
             opened.connect(("127.0.0.1", port))
     except OSError as why:
-        channel.sendall(json.dumps(why.errno).encode())
+        channel.sendall(str(why.errno).encode())
         return
     socket.send_fds(channel, [b"0"], [opened.fileno()])
 

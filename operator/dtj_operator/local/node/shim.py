@@ -16,11 +16,15 @@ import socket
 import sys
 import time
 from pathlib import Path
+from typing import Literal
 
 LINE_BYTES = 16 * 1024
 """A longer line is logged in parts, as container runtimes do."""
 SWEEP_SECONDS = 10.0
 """How long after its end the command's descendants are killed and waited for; what then still lives can't be killed."""
+
+Stage = Literal["folder", "program", "machine"]
+"""At what the start of a command failed. The machine's is that of files and processes of ours."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -44,10 +48,19 @@ def serve(kubelet: socket.socket) -> None:
     except NotStarted as why:
         _say(kubelet, {"stage": why.stage, "errno": why.errno})
         return
+    except OSError as why:
+        refuse(kubelet, why)
+        return
     _say(kubelet, {"pid": container.pid})
     _watch(kubelet, container, waker)
     container.end()
     _say(kubelet, {"exit": container.code if container.code is not None else 128 + signal.SIGKILL})
+
+
+def refuse(kubelet: socket.socket, why: OSError) -> None:
+    """There is no log, or no process, to start the command with."""
+    stage: Stage = "machine"
+    _say(kubelet, {"stage": stage, "errno": why.errno})
 
 
 def _watch(kubelet: socket.socket, container: "Container", waker: int) -> None:
@@ -71,7 +84,7 @@ def _watch(kubelet: socket.socket, container: "Container", waker: int) -> None:
 
 
 class NotStarted(Exception):
-    """The command can't be started: what failed (`folder`, `program`), and the system's number for why."""
+    """The command can't be started: its Stage, and the system's number for why."""
 
     def __init__(self, words: str) -> None:
         super().__init__(words)
