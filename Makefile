@@ -51,8 +51,8 @@ e2e: ## the scenarios on a real Kubernetes
 bench: ## how much the operator carries, how fast it starts
 	$(call later,measures start-up and memory and a burst of 1000 jobs,bench/)
 
-images: ## container images of operator and worker
-	$(call later,builds the images of operator and worker,Dockerfile and worker_image/Dockerfile)
+images: ## container images of operator and worker, by docker, podman or buildah; ARGS="--flavours=cpu,gpu"
+	@$(PYTHON) tools/images.py $(ARGS)
 
 chart: ## lints and renders the Helm chart
 	$(call later,lints and renders the chart,charts/dtj-operator/)
