@@ -1,5 +1,7 @@
 """Checkpoints on disk: what counts as a copy, how damage shows, what a sweep leaves."""
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,11 @@ def test_damage_is_seen(tmp_path: Path, change: object, problem: str) -> None:
         '{"step": 1, "epoch": 0, "keras": "", "files": {}}',
         '{"step": 1, "epoch": 0, "keras": "", "files": 7}',
         '{"step": 1, "epoch": 0, "keras": "", "files": {"../../etc/passwd": [1, 1]}}',
+        '{"step": 1, "epoch": 0, "keras": "", "files": {"ckpt-1.index/../../x": [1, 1]}}',
+        '{"step": Infinity, "epoch": 0, "keras": "", "files": {"ckpt-1.index": [1, 1]}}',
+        pytest.param('{"step": 1, "epoch": 0, "keras": "", "files": {"ckpt-2.index": [1, 1]}}', id="another copy's"),
+        pytest.param("[" * 100_000, id="deep"),
+        pytest.param(" " * 2**20 + '{"step": 1, "epoch": 0, "keras": "", "files": {"ckpt-1.i": [1, 1]}}', id="large"),
     ],
 )
 def test_what_is_no_manifest_makes_no_copy(tmp_path: Path, text: str) -> None:
@@ -138,6 +145,39 @@ def test_a_sweep_spares_no_copy_that_lacks_bytes(tmp_path: Path) -> None:
     folders.sweep(tmp_path / "attempt-1")
 
     assert [copy.manifest.step for copy in folders.copies(tmp_path)] == [30, 10]
+
+
+def test_a_pipe_is_no_checkpoint_to_wait_for(tmp_path: Path) -> None:
+    prefix = save(tmp_path, 10)
+    Path(f"{prefix}.index").unlink()
+    os.mkfifo(f"{prefix}.index")
+
+    assert folders.damage(folders.copies(tmp_path)[0]) == "ckpt-10.index is missing"
+
+
+def test_what_can_not_be_looked_into_does_not_count_as_empty() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become someone else")
+    with tempfile.TemporaryDirectory() as made:  # Not below pytest's own folder, which is closed to others.
+        run = Path(made)
+        save(run / "attempt-0", 10)
+        (run / "attempt-0").chmod(0o700)
+        run.chmod(0o755)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(PermissionError):
+                folders.copies(run)
+        finally:
+            os.seteuid(0)
+
+
+def test_writing_durably_leaves_nothing_where_it_fails(tmp_path: Path) -> None:
+    (tmp_path / "job.json").mkdir()
+
+    with pytest.raises(OSError, match=r"job\.json"):
+        folders.write_durably(tmp_path / "job.json", b"new")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["job.json"]
 
 
 def test_writing_durably_leaves_the_old_or_the_new(tmp_path: Path) -> None:

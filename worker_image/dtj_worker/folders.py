@@ -20,6 +20,10 @@ from pathlib import Path
 from dtj_worker.contract import CheckpointPlan
 
 MANIFEST = ".manifest.json"
+MANIFEST_BYTES = 1024**2
+"""One of a thousand files has a tenth of that."""
+
+UNREADABLE = "unreadable"
 BLOCK_BYTES = 1024 * 1024
 
 
@@ -85,36 +89,47 @@ def write_manifest(prefix: Path, step: int, epoch: int, keras: str, fit: int = 0
 
 
 def read_manifest(path: Path) -> Manifest | None:
-    """None if it is no manifest; OSError if it can't be read."""
+    """None if it is no manifest, or that of another copy; OSError if it can't be read."""
+    prefix = path.name.removesuffix(MANIFEST)
     try:
-        found = json.loads(path.read_bytes())
+        with path.open("rb") as file:
+            found = json.loads(file.read(MANIFEST_BYTES))
         files = {str(name): (int(size), int(crc)) for name, (size, crc) in found["files"].items()}
-        if not files or any("/" in name or name in (".", "..") for name in files):
+        if not files or any("/" in name or not name.startswith(f"{prefix}.") for name in files):
             return None
         return Manifest(int(found["step"]), int(found["epoch"]), str(found["keras"]), files, int(found.get("fit", 0)))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 
 def copies(folder: Path) -> list[Copy]:
-    """The finished copies below a run's or an attempt's folder, newest first; without those that were set aside."""
+    """The finished copies below a run's or an attempt's folder, newest first; without those that were set aside.
+
+    OSError where something can't be looked into: what isn't seen must not count as not there.
+    """
     found = []
-    for path in folder.rglob(f"*{MANIFEST}"):
+    for path in _manifests(folder):
         numbers = [int(match[1]) for part in path.parts if (match := re.fullmatch(r"attempt-(\d+)", part))]
-        manifest = read_manifest(path)
-        if manifest and "unreadable" not in path.relative_to(folder).parts:
-            prefix = path.with_name(path.name.removesuffix(MANIFEST))
-            found.append(Copy(prefix, numbers[-1] if numbers else 0, manifest))
+        with contextlib.suppress(FileNotFoundError):  # A straggler of an older attempt may still delete its own.
+            manifest = read_manifest(path)
+            if manifest and UNREADABLE not in path.relative_to(folder).parts:
+                prefix = path.with_name(path.name.removesuffix(MANIFEST))
+                found.append(Copy(prefix, numbers[-1] if numbers else 0, manifest))
     return sorted(found, key=lambda copy: copy.order, reverse=True)
+
+
+def number_set_aside(run: Path) -> int:
+    """How many copies of a run were found damaged so far."""
+    return len(_manifests(run / UNREADABLE))
 
 
 def damage(copy: Copy) -> str | None:
     """What is wrong with a copy, read to its last byte; None if it is as it was written. OSError if the disk fails."""
     for name, (bytes_written, crc_written) in copy.manifest.files.items():
-        try:
-            size, crc = _measure(copy.prefix.with_name(name), sync=False)
-        except FileNotFoundError:
+        path = copy.prefix.with_name(name)
+        if not path.is_file():  # A pipe of that name would be waited for.
             return f"{name} is missing"
+        size, crc = _measure(path, sync=False)
         if size != bytes_written:
             return f"{name} has {size} of {bytes_written} bytes"
         if crc != crc_written:
@@ -124,7 +139,7 @@ def damage(copy: Copy) -> str | None:
 
 def set_aside(run: Path, copy: Copy) -> None:
     """Move a damaged copy where nothing reads or deletes it."""
-    target = run / "unreadable" / f"attempt-{copy.attempt}"
+    target = run / UNREADABLE / f"attempt-{copy.attempt}"
     target.mkdir(parents=True, exist_ok=True)
     # The manifest last: were it gone first, a crash in between would leave files that no one knows to be damaged.
     for name in [*copy.manifest.files, copy.prefix.name + MANIFEST]:
@@ -154,11 +169,16 @@ def sweep(folder: Path) -> None:
 def write_durably(path: Path, content: bytes) -> None:
     """Whole or not at all, across a crash of the node too: written beside, synced, renamed, and the folder synced."""
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with beside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.rename(path)
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
     descriptor = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -176,6 +196,15 @@ def _measure(path: Path, sync: bool) -> tuple[int, int]:
             size += len(block)
             crc = zlib.crc32(block, crc)
     return size, crc
+
+
+def _manifests(folder: Path) -> list[Path]:
+    def fail(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise error
+
+    walk = os.walk(folder, onerror=fail)
+    return [Path(where, name) for where, _, names in walk for name in names if name.endswith(MANIFEST)]
 
 
 def _literal(name: str) -> str:

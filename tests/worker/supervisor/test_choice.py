@@ -145,13 +145,48 @@ def test_a_run_without_a_copy_is_no_obstacle(plan: Any) -> None:
     assert restored(plan(on_existing="Fail")) is None
 
 
+@pytest.mark.parametrize("uid", [ME, OTHER], ids=["its own", "another run's"])
+def test_a_copy_that_was_set_aside_is_a_loss_at_every_attempt(plan: Any, save: Save, uid: str) -> None:
+    save(40, uid=uid).write_bytes(b"")
+    choice.begin(plan(allow_restart_from_zero=True), uid, "digest")
+
+    for _ in range(2):
+        with pytest.raises(ConfigFault, match=r"no readable checkpoint is left .* \(1 damaged\)"):
+            restored(plan())
+
+
 def test_another_runs_damaged_copy_is_a_loss_too(plan: Any, save: Save) -> None:
-    save(40, uid=OTHER).write_bytes(b"")
-    choice.begin(plan(allow_restart_from_zero=True), OTHER, "digest")
+    Path(plan().directory).mkdir(parents=True)
+    choice.begin(plan(), OTHER, "digest")
     save(40, uid=OTHER).write_bytes(b"")
 
     with pytest.raises(ConfigFault, match="no readable checkpoint is left"):
         restored(plan())
+
+
+def test_what_was_lost_is_not_replaced_by_what_the_run_began_with(plan: Any, save: Save, tmp_path: Path) -> None:
+    pretrained = tmp_path / "pretrained" / "ckpt-7"
+    pretrained.parent.mkdir()
+    Path(f"{pretrained}.index").write_bytes(b"")
+    save(40).write_bytes(b"")
+
+    with pytest.raises(ConfigFault, match="no readable checkpoint is left"):
+        restored(plan(resume_from=str(pretrained)))
+    found = choice.begin(plan(resume_from=str(pretrained), allow_restart_from_zero=True), ME, "digest")
+    assert found.restore == Restore(0, 0, str(pretrained))
+
+
+def test_a_damaged_copy_that_can_not_be_moved_is_passed_over(plan: Any, save: Save) -> None:
+    save(10)
+    save(20).unlink()
+    (folders.run_folder(plan(), ME) / "unreadable").write_text("a file where a folder should be")
+
+    found = choice.begin(plan(), ME, "digest")
+
+    assert found.restore is not None
+    assert found.restore.step == 10
+    assert "passed over step 20 of attempt 0" in found.notes[0]
+    assert "it can't be set aside" in found.notes[0]
 
 
 def test_resume_from_a_prefix_a_folder_or_nothing(plan: Any, save: Save, tmp_path: Path) -> None:

@@ -71,9 +71,7 @@ def begin(plan: CheckpointPlan, uid: str, program: str) -> Choice:
     runs = read_runs(plan)
     search = _Search([])
     restore = _restore(_newest_intact(folders.run_folder(plan, uid), search))
-    if restore is None and plan.resume_from:
-        restore = _named(plan.resume_from, search)
-    elif restore is None and not plan.progressed and not search.damaged:
+    if restore is None and not plan.progressed and not search.damaged and not plan.resume_from:
         others = [run for run in runs if run.uid != uid]
         restore = _restore(_of_another_run(plan, others, program, search))
     if restore is None and (plan.progressed or search.damaged):
@@ -81,6 +79,8 @@ def begin(plan: CheckpointPlan, uid: str, program: str) -> Choice:
         if not plan.allow_restart_from_zero:
             raise ConfigFault(f"{lost}; to start from zero all the same, set recovery.allowRestartFromZero")
         search.notes.append(f"{lost}: starting from zero, as recovery.allowRestartFromZero says")
+    if restore is None and plan.resume_from:
+        restore = _named(plan.resume_from, search)
     if uid not in [run.uid for run in runs]:
         _write_runs(plan, [*runs, Run(uid, program)])
     return Choice(restore, tuple(search.notes))
@@ -99,7 +99,7 @@ def read_runs(plan: CheckpointPlan) -> list[Run]:
         return [Run(str(run["uid"]), str(run["program"]), run["finished"] is True) for run in found]
     except FileNotFoundError:
         return []
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         path.rename(path.with_name("job.json.unreadable"))
         with_copies = [p for p in Path(plan.directory).iterdir() if p.is_dir() and any(p.glob("attempt-*"))]
         return [Run(p.name, "") for p in sorted(with_copies, key=lambda p: p.stat().st_mtime)]
@@ -112,14 +112,19 @@ def _write_runs(plan: CheckpointPlan, runs: list[Run]) -> None:
 
 def _newest_intact(folder: Path, search: _Search) -> Copy | None:
     """The newest copy below a run's folder that is as it was written; the damaged ones before it are set aside."""
+    damaged = folders.number_set_aside(folder)
     for copy in folders.copies(folder):
         problem = folders.damage(copy)
         if problem is None:
             search.notes.append(f"resuming from {copy}")
             return copy
-        search.damaged += 1
-        search.notes.append(f"set aside {copy}: {problem}")
-        folders.set_aside(folder, copy)
+        damaged += 1
+        try:
+            folders.set_aside(folder, copy)
+            search.notes.append(f"set aside {copy}: {problem}")
+        except OSError as error:
+            search.notes.append(f"passed over {copy}: {problem}; it can't be set aside: {error.strerror}")
+    search.damaged += damaged
     return None
 
 
@@ -129,7 +134,7 @@ def _of_another_run(plan: CheckpointPlan, others: list[Run], program: str, searc
         return None
     for run in reversed(others):
         folder = folders.run_folder(plan, run.uid)
-        if not folders.copies(folder):
+        if not folders.copies(folder) and not folders.number_set_aside(folder):
             continue
         kind = "a finished" if run.finished else "an unfinished"
         state = f"{kind} run of this name (uid {run.uid}) is in {plan.directory}"
