@@ -7,18 +7,18 @@ WORKDIR /src
 COPY requirements/build.txt requirements/operator.txt requirements/
 RUN --mount=type=secret,id=pip --mount=type=secret,id=certificates \
     export PIP_CONFIG_FILE=/run/secrets/pip PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
- && python -m venv /build && python -m venv --without-pip /opt/dtj \
+ && python -m venv /build && python -m venv --without-pip /opt/venv \
  && locked="install --quiet --no-compile --no-deps --require-hashes --only-binary :all: -r requirements" \
  && /build/bin/pip $locked/build.txt \
- && /build/bin/pip --python /opt/dtj/bin/python $locked/operator.txt
+ && /build/bin/pip --python /opt/venv/bin/python $locked/operator.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY requirements/operator.in requirements/cli.in requirements/
 COPY operator operator
 COPY worker_image worker_image
 RUN /build/bin/pip wheel --quiet --no-cache-dir --no-deps --no-index --no-build-isolation --wheel-dir /wheels . ./worker_image \
- && /build/bin/pip --python /opt/dtj/bin/python install --quiet --no-compile --no-deps --no-index /wheels/*.whl \
+ && /build/bin/pip --python /opt/venv/bin/python install --quiet --no-compile --no-deps --no-index /wheels/*.whl \
  # Nobody can write bytecode later. By hash, unchecked: a layer keeps no fractions of a second.
- && /opt/dtj/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/dtj/lib
+ && /opt/venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/venv/lib
 
 FROM ${BASE}
 ARG VERSION=0.1.0
@@ -28,8 +28,8 @@ LABEL org.opencontainers.image.title="dtj operator" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-COPY --from=build /opt/dtj /opt/dtj
-ENV PATH=/opt/dtj/bin:$PATH \
+COPY --from=build /opt/venv /opt/venv
+ENV PATH=/opt/venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 USER 65532:65532
