@@ -12,7 +12,22 @@ from dtj_operator.api.status import CheckpointStatus, Condition, Phase, Progress
 from dtj_operator.decide.actions import Create
 from dtj_operator.decide.conditions import condition
 from dtj_operator.decide.plan import plan
-from tests.decide.situations import LONG_AGO, NOW, after, ago, attempt, exited, heard, kinds, pod, running, said, spec
+from dtj_worker.contract import VerdictKind
+from tests.decide.situations import (
+    LONG_AGO,
+    NOW,
+    after,
+    ago,
+    attempt,
+    exited,
+    heard,
+    kinds,
+    pod,
+    running,
+    said,
+    spec,
+    told,
+)
 
 BOTH = [running("worker-0", started_at=ago(50)), running("worker-1", started_at=ago(50))]
 LATE = [running("worker-0", started_at=ago(61)), running("worker-1", started_at=ago(61))]
@@ -258,6 +273,23 @@ def test_a_checkpoint_is_told_at_once() -> None:
     status = after(s, plan(s, NOW))
     assert status.checkpoint == CheckpointStatus(step=410, epoch=2, at=NOW, claim=None)
     assert said(status, "CheckpointReady") == "True Verified"
+
+
+@pytest.mark.parametrize("end", ["Done", "Program"])
+def test_the_chiefs_verdict_tells_of_a_checkpoint_that_its_stream_did_not(end: VerdictKind) -> None:
+    """The pod's end may be seen before the stream's last line was read."""
+    chief = told("worker-0", end, checkpoint_step=420, checkpoint_epoch=3)
+    s = attempt([chief, running("worker-1")], training=heard(412, checkpoint_step=410, checkpoint_epoch=2))
+    status = after(s, plan(s, NOW))
+    assert status.checkpoint == CheckpointStatus(step=420, epoch=3, at=NOW, claim=None)
+
+
+def test_a_verdict_about_another_attempt_tells_of_no_checkpoint() -> None:
+    before = told("worker-0", "Program", round_=7, checkpoint_step=420).verdict
+    s = attempt([running("worker-0", verdict=before), running("worker-1")], training=heard(412, checkpoint_step=410))
+    status = after(s, plan(s, NOW))
+    assert status.checkpoint is not None
+    assert status.checkpoint.step == 410
 
 
 @pytest.mark.parametrize(

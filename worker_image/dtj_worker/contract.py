@@ -248,6 +248,9 @@ class Verdict:
     message: str = ""
     blames: str | None = None
     """The task that this one died of, where it is known (kind Peer)."""
+    checkpoint_step: int | None = None
+    checkpoint_epoch: int | None = None
+    """The last checkpoint of this attempt, in the chief's verdict: the stream may end before all of it was read."""
 
     def termination_message(self) -> str:
         """Both lines, within Kubernetes' limit; the message is cut, the record never."""

@@ -32,6 +32,17 @@ def step(s: Situation) -> int | None:
     return s.training.status.step if s.training is not None and speaks(s) else None
 
 
+def saved(s: Situation, m: Members) -> tuple[int | None, int | None]:
+    """Step and epoch of this attempt's last checkpoint: the chief's verdict knows it even if its stream broke off."""
+    chief = m.wanted.get(m.topology.chief)
+    verdict = chief.verdict if chief else None
+    if verdict and verdict.attempt == s.status.attempt and verdict.checkpoint_step is not None:
+        return verdict.checkpoint_step, verdict.checkpoint_epoch
+    if s.training is not None and speaks(s):
+        return s.training.status.checkpoint_step, s.training.status.checkpoint_epoch
+    return None, None
+
+
 def unregistered(s: Situation, m: Members) -> tuple[Task, ...]:
     """Tasks of the gang whose supervisors the chief's has not seen, as far as it was heard."""
     if s.training is None or not speaks(s):

@@ -45,6 +45,7 @@ def seen(s: Situation, m: Members, now: Time) -> JobStatus:
         status = replace(status, finished=with_finished(status, ended))
     if s.training is not None and hearing.speaks(s):
         status = _heard(s, m, status, s.training.status, now)
+    status = _saved(s, m, status, now)
     status = _supervised(s, m, status, now)
     status = _checkpoint_ready(s, status, now)
     status = _stalled(s, status, now)
@@ -96,10 +97,6 @@ def _heard(s: Situation, m: Members, status: JobStatus, training: TrainingStatus
             else training.resumed_from_epoch,
         )
         status = replace(status, timeline=[*status.timeline[:-1], attempt])
-    saved = status.checkpoint
-    if training.checkpoint_step is not None and (saved is None or saved.step != training.checkpoint_step):
-        made = CheckpointStatus(training.checkpoint_step, training.checkpoint_epoch, now, _claim(s))
-        status = replace(status, checkpoint=made)
     status = replace(
         status,
         replicas_in_sync=training.replicas or status.replicas_in_sync,
@@ -109,6 +106,13 @@ def _heard(s: Situation, m: Members, status: JobStatus, training: TrainingStatus
     if status.phase == "Starting" and is_built and not training.reports:
         return with_condition(status, "Training", "Unknown", "StrategyBuilt", "no step was reported yet", now=now)
     return status
+
+
+def _saved(s: Situation, m: Members, status: JobStatus, now: Time) -> JobStatus:
+    step, epoch = hearing.saved(s, m)
+    if step is None or (status.checkpoint is not None and status.checkpoint.step == step):
+        return status
+    return replace(status, checkpoint=CheckpointStatus(step, epoch, now, _claim(s)))
 
 
 def _supervised(s: Situation, m: Members, status: JobStatus, now: Time) -> JobStatus:

@@ -31,6 +31,7 @@ def test_two_workers_succeed(gang: MakeGang, tmp_path: Path) -> None:
     assert (first.end(), second.end()) == (0, 0)
     assert first.verdict.kind == second.verdict.kind == "Done"
     assert second.verdict.step == 30
+    assert (first.verdict.checkpoint_step, first.verdict.checkpoint_epoch) == (30, 3)
 
 
 def test_no_program_starts_before_all_have_registered(gang: MakeGang) -> None:

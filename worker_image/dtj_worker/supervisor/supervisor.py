@@ -229,6 +229,8 @@ class Supervisor:
 
     def _conclude(self, found: Verdict) -> None:
         """This is how it ended: tell whom it concerns."""
+        step, epoch = self._progress.checkpoint or (None, None)
+        found = replace(found, checkpoint_step=step, checkpoint_epoch=epoch)
         self._verdict, self._verdict_at = found, self._loop.now
         if self._gang and found.kind == "Done":
             self._note_the_end()
