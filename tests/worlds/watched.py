@@ -3,13 +3,14 @@
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from dtj_operator.api.observed import Facts, JobKey, PodView, Situation
 from dtj_operator.api.status import round_of
 from dtj_operator.kube.client import JOB, POD
 from dtj_operator.kube.fleet import Fleet
 from dtj_operator.kube.store import Store as Situations
-from dtj_operator.local.store import Store
+from dtj_operator.local.store import Change, Store
 from dtj_worker.codec import decode
 from dtj_worker.contract import ENV_TASK, Task, TaskSpec
 from tests.worlds.world import (
@@ -27,6 +28,8 @@ from tests.worlds.world import (
 )
 
 JOBS = f"{JOB.plural}.{JOB.group}"
+SEEN = {JOBS: JOB, "pods": POD}
+Value = TypeVar("Value")
 
 
 class Watched:
@@ -37,8 +40,11 @@ class Watched:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._changed = asyncio.Event()
-        store.listen(lambda change: self._changed.set())
+        self.lost: set[str] = set()
+        """Nodes that answer no more."""
+        self._situations = Situations(Facts(), Fleet())
+        self._looks: list[Callable[[], None]] = []
+        store.listen(self._take)
 
     @abstractmethod
     async def ask(self, verb: Verb, kind: str, name: str = "", body: Json | None = None, subresource: str = "") -> Json:
@@ -62,14 +68,16 @@ class Watched:
         return JobKey(NAMESPACE, manifest["metadata"]["name"])
 
     async def until(self, job: JobKey, holds: Holds, within: float = 60) -> Situation:
-        s: Situation | None = None
-        try:
-            async with asyncio.timeout(within * self.patience):
-                while (s := self.situation(job)) is None or not holds(s):
-                    await self._change()
-        except TimeoutError:
-            raise AssertionError(f"{job} did not get there in {within} s: {s and s.status} {s and s.pods}") from None
-        return s
+        last: Situation | None = None
+
+        def found() -> Situation | None:
+            nonlocal last
+            last = self.situation(job)
+            return last if last is not None and holds(last) else None
+
+        return await self._first(
+            found, within, lambda: f"{job} has not got there: {last and last.status} {last and last.pods}"
+        )
 
     async def gone(self, job: JobKey, within: float = 60) -> None:
         await self._wait(lambda: not self._owned(job), within, lambda: f"of {job} there is left: {self._owned(job)}")
@@ -117,14 +125,7 @@ class Watched:
 
     def situation(self, job: JobKey) -> Situation | None:
         """As the API server has it at this moment, whatever the operator knows."""
-        stored = self.store.read(JOBS, job.namespace, job.name)
-        if stored is None:
-            return None
-        situations = Situations(Facts(), Fleet())
-        situations.put(JOB, stored.decode())
-        for pod in self.store.entries("pods", job.namespace):
-            situations.put(POD, pod.decode())
-        return situations.situation(job)
+        return self._situations.situation(job)
 
     def wanted(self, job: JobKey, task: Task) -> PodView:
         """The task's pod of its present round."""
@@ -137,6 +138,8 @@ class Watched:
     def alive(self) -> Iterator[TaskSpec]:
         """The trainers of gangs whose containers run, as their kubelets say."""
         for pod in (entry.decode() for entry in self.store.entries("pods")):
+            if pod["spec"].get("nodeName") in self.lost:
+                continue
             statuses = (pod.get("status") or {}).get("containerStatuses") or ()
             running = {one["name"] for one in statuses if "running" in one["state"]}
             specs = [
@@ -152,17 +155,40 @@ class Watched:
         await self.ask("create", "Pod", pod, eviction, "eviction")
 
     async def _wait(self, holds: Callable[[], bool], within: float, complaint: Callable[[], str]) -> None:
+        await self._first(lambda: holds() or None, within, complaint)
+
+    async def _first(self, look: Callable[[], Value | None], within: float, complaint: Callable[[], str]) -> Value:
+        """What `look` finds. It looks at every single change, so that no state passes unseen, however short it is."""
+        reached: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
+
+        def look_again() -> None:
+            if reached.done():
+                return
+            try:
+                self.check()
+                found = look()
+            except Exception as error:  # It is the waiting test's, not that of whoever has made the change.
+                reached.set_exception(error)
+            else:
+                if found is not None:
+                    reached.set_result(found)
+
+        look_again()
+        self._looks.append(look_again)
         try:
             async with asyncio.timeout(within * self.patience):
-                while not holds():
-                    await self._change()
+                return await reached
         except TimeoutError:
             raise AssertionError(f"after {within} s {complaint()}") from None
+        finally:
+            self._looks.remove(look_again)
 
-    async def _change(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()
-        self.check()
+    def _take(self, change: Change) -> None:
+        if kind := SEEN.get(change.storage):
+            take = self._situations.remove if change.type == "DELETED" else self._situations.put
+            take(kind, change.entry.decode())
+        for look in tuple(self._looks):
+            look()
 
     def _owned(self, job: JobKey) -> list[str]:
         """The job and all that names it as its owner."""
