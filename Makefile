@@ -37,7 +37,7 @@ lock: setup ## requirements/*.txt from requirements/*.in
 	cd requirements && $(LOCK) -c dev.txt $(EVERYWHERE) worker-cpu.in -o worker-cpu.txt
 	cd requirements && $(LOCK) -c dev.txt $(EVERYWHERE) build.in -o build.txt
 	cd requirements && $(LOCK) -c dev.txt $(DEVICES)_2_28 worker-gpu.in -o worker-gpu.txt
-	cd requirements && $(LOCK) $(ARGS) $(DEVICES)_2_31 worker-tpu.in -o worker-tpu.txt
+	cd requirements && $(LOCK) $(ARGS) --override overrides-tpu.txt $(DEVICES)_2_31 worker-tpu.in -o worker-tpu.txt
 
 # Devices have libraries for one platform alone. A lock names what installs there: a wheel of each package, or it fails.
 DEVICES := --only-binary :all: --python-platform x86_64-manylinux
