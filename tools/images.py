@@ -27,8 +27,8 @@ def main() -> None:
     builder = arguments.builder or next(filter(works, BUILDERS), None)
     if builder is None:
         sys.exit(
-            "make images: no builder works here: docker has no engine that answers, or is not there, and podman and "
-            "buildah are not there; install one of the three"
+            "make images: no builder works here: docker has no engine that answers or is not installed, and neither "
+            "podman nor buildah is; install one of the three"
         )
     built = []
     for file, options, tags in images(arguments.flavours, arguments.prefix):
