@@ -1,5 +1,6 @@
 """The chart and Helm on it; and `python -m e2e.chart`: lint it, render install.yaml. What it must render, tests say."""
 
+import functools
 import json
 import os
 import subprocess
@@ -35,11 +36,16 @@ class HelmError(RuntimeError):
     """Helm refused; the message is what it said."""
 
 
+@functools.cache
+def program() -> Path:
+    return programs.build("helm") / "helm"
+
+
 class Helm:
     """Helm, on the cluster of a kubeconfig, or for what needs no cluster."""
 
     def __init__(self, kubeconfig: Path | None = None) -> None:
-        self._program = programs.build("helm") / "helm"
+        self._program = program()
         # Whoever finds no kubeconfig looks for a cluster on localhost; and what a server had, the next one at that
         # address need not have.
         self._environment = os.environ | {"KUBECONFIG": str(kubeconfig or os.devnull)}
@@ -68,8 +74,13 @@ class Helm:
 
 def render(values: Json | None = None, *options: str, namespace: str = NAMESPACE) -> list[Json]:
     """The objects that an install would make, tests and other hooks included."""
-    text = Helm()("template", RELEASE, str(CHART), f"--namespace={namespace}", *options, values=values or {})
+    text = rendered(json.dumps(values or {}), f"--namespace={namespace}", *options)
     return [document for document in yaml.safe_load_all(text) if document]
+
+
+@functools.cache
+def rendered(values: str, *options: str) -> str:
+    return Helm()("template", RELEASE, str(CHART), *options, values=json.loads(values))
 
 
 def install_yaml() -> str:
