@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dtj_operator.local.cluster import ClusterFailed
 from dtj_operator.local.deployment import Deployment, OperatorFailed
 from dtj_operator.local.process import runtime
 from tests.local.embedded import Embedded, can_isolate, death, embedded, lives, pod
@@ -180,6 +181,18 @@ async def test_an_operator_that_cannot_work_says_why(tmp_path: Path) -> None:
         await asyncio.gather(working, return_exceptions=True)
 
 
+async def test_a_cluster_that_has_lost_a_part_of_itself_ends(tmp_path: Path) -> None:
+    with pytest.raises(ClusterFailed, match=r"^the operator's Deployment failed: .*the container runtime has ended"):
+        await loses_its_runtime(tmp_path)
+
+
+async def test_a_state_folder_is_of_one_cluster_at_a_time(tmp_path: Path) -> None:
+    async with embedded(tmp_path, state=tmp_path / "state"):
+        with pytest.raises(ClusterFailed, match=r"state is in use by another cluster; name another folder"):
+            await starts_and_ends(tmp_path, state=tmp_path / "state")
+    await starts_and_ends(tmp_path, state=tmp_path / "state")
+
+
 async def test_a_lost_node_is_not_heard_of_and_its_processes_run_on(tmp_path: Path) -> None:
     async with embedded(tmp_path, nodes=2) as nodes:
         nodes.create(pod("there", script="echo ready; exec sleep 1000"))
@@ -198,17 +211,34 @@ async def test_a_lost_node_is_not_heard_of_and_its_processes_run_on(tmp_path: Pa
         assert lives(command)
 
 
-async def starts_and_ends(folder: Path) -> None:
-    async with embedded(folder):
+async def loses_its_runtime(folder: Path) -> None:
+    async with asyncio.timeout(60), embedded(folder, operator=True) as nodes:
+        assert nodes.cluster.operator is not None
+        operator = nodes.cluster.operator.pid
+        assert operator is not None
+        runtime_process = parent(parent(operator))
+        os.kill(runtime_process, signal.SIGKILL)
+        await death(runtime_process)
+        os.kill(operator, signal.SIGKILL)
+        # Whatever is waited for: nothing will come of it any more.
+        await asyncio.Event().wait()
+
+
+async def starts_and_ends(folder: Path, **options: Any) -> None:
+    async with embedded(folder, **options):
         pass
 
 
 def orphans_of(process: int) -> list[int]:
     """What the container's shim has adopted: its own children."""
-    shim = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    shim = parent(process)
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         fields = entry.read_text().rpartition(")")[2].split()
         if int(fields[1]) == shim:
             found.append(int(entry.parent.name))
     return [shim, *found]
+
+
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])

@@ -251,6 +251,20 @@ async def test_a_volume_that_cannot_be_mounted_is_named(nodes: Embedded, volume:
     assert any(told in sentence for sentence in nodes.said)
 
 
+async def test_a_mount_that_the_disk_refuses_is_waited_for(nodes: Embedded, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    mounts = [{"name": "v", "mountPath": "/v", "subPath": "file/below"}]
+    volumes = {"volumes": [{"name": "v", "hostPath": {"path": str(tmp_path)}}]}
+    nodes.create(pod("waits", script="cat /v/told", volumeMounts=mounts, spec=volumes))
+    assert "Not a directory" in await nodes.until_event("waits", "Failed")
+    assert state(nodes.pod("waits"))["waiting"]["reason"] == "CreateContainerConfigError"
+    (tmp_path / "file").unlink()
+    (tmp_path / "file" / "below").mkdir(parents=True)
+    (tmp_path / "file" / "below" / "told").write_text("it came")
+    await nodes.ended("waits")
+    assert await nodes.log("waits") == "it came"
+
+
 async def test_a_folder_takes_the_place_of_what_a_cluster_would_mount(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

@@ -8,7 +8,9 @@ BAD_MANIFEST = 2
 """Also a wrong command line."""
 NO_CLUSTER = 3
 TIMED_OUT = 124
+HUNG_UP = 129
 INTERRUPTED = 130
+UNREAD = 141
 TERMINATED = 143
 
 MEANINGS = {
@@ -17,9 +19,16 @@ MEANINGS = {
     BAD_MANIFEST: "the manifest, or the command line, is wrong",
     NO_CLUSTER: "the cluster can't be reached, or the embedded one can't be started",
     TIMED_OUT: "--timeout was over first",
+    HUNG_UP: "its terminal was closed",
     INTERRUPTED: "interrupted by Ctrl-C",
+    UNREAD: "whatever read its output, as in `dtj status | head`, has ended",
     TERMINATED: "ended by SIGTERM",
 }
+
+
+def ended_by(signal: int) -> int:
+    """The exit code that a shell gives a program that a signal ended."""
+    return 128 + signal
 
 
 class Ended(Exception):

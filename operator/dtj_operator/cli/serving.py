@@ -4,8 +4,10 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 
-from dtj_operator.cli.outcome import INTERRUPTED, NO_CLUSTER, TERMINATED, Ended
+from dtj_operator.cli.outcome import NO_CLUSTER, Ended, ended_by
+from dtj_operator.local.cluster import ClusterFailed
 from dtj_operator.local.deployment import OperatorFailed
+from dtj_operator.local.node.ports import NoPorts
 from dtj_operator.local.process import NoIsolation
 
 
@@ -31,8 +33,8 @@ def within_signals(work: Callable[[], Awaitable[int]]) -> int:
         except asyncio.CancelledError:
             if not caught:
                 raise
-            return INTERRUPTED if caught[0] == signal.SIGINT else TERMINATED
-        except (OperatorFailed, NoIsolation, OSError) as problem:
+            return ended_by(caught[0])
+        except (ClusterFailed, OperatorFailed, NoIsolation, NoPorts, OSError) as problem:
             raise Ended(NO_CLUSTER, [f"the embedded cluster can't run here: {problem}"]) from None
 
     return asyncio.run(main())

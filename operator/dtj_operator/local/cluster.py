@@ -41,6 +41,10 @@ STATE_PREFIX = "dtj-cluster-"
 LOCK = "lock"
 
 
+class ClusterFailed(Exception):
+    """The cluster can't be had here, or can't go on; the message says why and what to do."""
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What kind of cluster. `folder` is where programs are looked for: that of the manifest."""
 
@@ -82,7 +86,7 @@ async def cluster(options: Options, say: Callable[[str], None]) -> AsyncIterator
     """A cluster for the time of the context, its operator ready. No process or file of it is left afterwards.
 
     `say` takes sentences about what happens here and in no real cluster. NoIsolation where that was asked for and can't
-    be had, OperatorFailed where the operator can't work; OSError where the port is taken.
+    be had, OperatorFailed where the operator can't work; ClusterFailed, at any time, for all else in the way.
     """
     async with AsyncExitStack() as stack:
         _sweep()
@@ -112,18 +116,19 @@ async def cluster(options: Options, say: Callable[[str], None]) -> AsyncIterator
         await _serve(server, run, options.port)
         stack.push_async_callback(server.stop)
         kubeconfig = _write_kubeconfig(state / "kubeconfig", server)
-        controllers: list[Coroutine[Any, Any, None]] = [
-            Claims(objects, state / "claims").run(),
-            Scheduler(objects).run(),
-            kubelet.run(),
-        ]
         operator = None
         if options.operator:
             slot = ports.slot()
             stack.callback(ports.release, slot)
             operator = Deployment(run, kubeconfig, state / "operator.log", slot.base + 1, machine.say)
-            controllers.append(operator.run())
-        stack.push_async_callback(_end, _start(controllers))
+        controllers = {
+            "the claims' folders": Claims(objects, state / "claims").run(),
+            "the scheduler": Scheduler(objects).run(),
+            "the kubelet": kubelet.run(),
+        }
+        if operator is not None:
+            controllers["the operator's Deployment"] = operator.run()
+        await stack.enter_async_context(_running(controllers))
         if operator is not None:
             await operator.ready()
         yield Cluster(
@@ -142,6 +147,12 @@ def _state(options: Options, stack: AsyncExitStack) -> Path:
     """The folder of everything; for its owner alone, since secrets of pods lie in it."""
     if options.state is not None:
         options.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = stack.enter_context((options.state / LOCK).open("w"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            told = f"{options.state} is in use by another cluster; name another folder, or wait for that one's end"
+            raise ClusterFailed(told) from None
         return options.state.absolute()
     state = Path(tempfile.mkdtemp(prefix=STATE_PREFIX)).resolve()
     stack.callback(shutil.rmtree, state, ignore_errors=True)
@@ -169,7 +180,10 @@ def _entry_point(python: Path, state: Path) -> tuple[str, ...]:
     if installed.exists():
         return (str(installed),)
     archive = state / f"{WORKER}.pyz"
-    subprocess.run([sys.executable, "-P", "-m", "dtj_worker.supervisor.main", INSTALL_OPTION, archive], check=True)
+    command = [sys.executable, "-P", "-m", "dtj_worker.supervisor.main", INSTALL_OPTION, str(archive)]
+    made = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if made.returncode:
+        raise ClusterFailed(f"{WORKER} can't be packed into {archive}: {made.stderr.strip()}")
     return str(python), str(archive)
 
 
@@ -181,7 +195,12 @@ def _populate(objects: Objects, names: tuple[str, ...], gpus: int) -> None:
 
 
 async def _serve(server: ApiServer, run: Runtime, port: int) -> None:
-    await server.start(port)
+    try:
+        await server.start(port)
+    except OSError as why:
+        # asyncio says it in a sentence of its own, with the address as Python writes it.
+        told = os.strerror(why.errno) if why.errno else str(why)
+        raise ClusterFailed(f"port {port} can't be listened on: {told}; name another one, or none") from None
     if run.is_isolated:
         # The operator finds the same address in its own network.
         await server.listen(await run.listen(server.port))
@@ -193,22 +212,35 @@ def _write_kubeconfig(path: Path, server: ApiServer) -> Path:
     return path
 
 
-def _start(controllers: list[Coroutine[Any, Any, None]]) -> list[asyncio.Task[None]]:
-    tasks = [asyncio.create_task(controller, name=str(controller)) for controller in controllers]
+@asynccontextmanager
+async def _running(controllers: dict[str, Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Controllers by their name, at work for the time of the context, which is left at once when one of them fails."""
+    owner = asyncio.current_task()
+    assert owner is not None
+    failed: list[asyncio.Task[None]] = []
+
+    def fail(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and not failed:
+            failed.append(task)
+            owner.cancel()
+
+    tasks = [asyncio.create_task(controller, name=name) for name, controller in controllers.items()]
     for task in tasks:
-        task.add_done_callback(_tell_end)
-    return tasks
-
-
-def _tell_end(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()):
-        log.critical("%s of the embedded cluster has failed", task.get_name(), exc_info=error)
-
-
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        task.add_done_callback(fail)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not failed:
+            raise
+        owner.uncancel()
+        why = failed[0].exception()
+        log.critical("%s failed", failed[0].get_name(), exc_info=why)
+        raise ClusterFailed(f"{failed[0].get_name()} failed: {why!r}") from why
+    finally:
+        for task in tasks:
+            task.remove_done_callback(fail)
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _once(say: Callable[[str], None]) -> Callable[[str], None]:

@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from dtj_operator.local.node.logs import last_lines
@@ -69,12 +70,15 @@ class Deployment:
 
     async def ready(self) -> None:
         """Wait until the operator says that it is. OperatorFailed where it ends instead, or takes too long."""
-        end = time.monotonic() + READY_SECONDS
-        while not await self._is_ready():
-            if self.restarts or time.monotonic() > end:
-                what = "ended at once" if self.restarts else f"was not ready within {READY_SECONDS:g} s"
-                raise OperatorFailed(f"the operator {what}; its last words:\n{last_lines(self._log, 20, 4096)}")
-            await asyncio.sleep(LOOK_SECONDS)
+        what = f"was not ready within {READY_SECONDS:g} s"
+        with suppress(TimeoutError):
+            async with asyncio.timeout(READY_SECONDS):
+                while not self.restarts:
+                    if await self._is_ready():
+                        return
+                    await asyncio.sleep(LOOK_SECONDS)
+                what = "ended at once"
+        raise OperatorFailed(f"the operator {what}; its last words:\n{last_lines(self._log, 20, 4096)}")
 
     async def _is_ready(self) -> bool:
         try:

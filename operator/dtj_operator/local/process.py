@@ -125,7 +125,11 @@ class Runtime:
     def _channel(self, request: Request) -> socket.socket:
         ours, theirs = socket.socketpair()
         with theirs:
-            socket.send_fds(self._requests, [request], [theirs.fileno()])
+            try:
+                socket.send_fds(self._requests, [request], [theirs.fileno()])
+            except OSError:
+                ours.close()
+                raise ConnectionError("the container runtime has ended") from None
         return ours
 
 

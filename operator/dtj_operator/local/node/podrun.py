@@ -184,8 +184,10 @@ class PodRun:
         while True:
             try:
                 await container.start(mounts, self._place)
-            except (ConfigError, NoCommand, NoPorts) as why:
-                reason = "CreateContainerConfigError" if isinstance(why, ConfigError) else "CreateContainerError"
+            except (ConfigError, NoCommand, NoPorts, OSError) as why:
+                # OSError: what it is to find on this machine's disk can't be written there.
+                is_config = isinstance(why, ConfigError | OSError)
+                reason = "CreateContainerConfigError" if is_config else "CreateContainerError"
                 container.record.state = Waiting(reason, str(why))
                 self._post("Warning", "Failed", f"Error: {why}", container)
                 self._publish()
