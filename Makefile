@@ -3,7 +3,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format lock crd e2e bench images chart
+.PHONY: help setup demo test lint format lock crd cluster e2e bench images chart
 
 help: ## what there is to make; ARGS="…" goes to the program behind a target
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,8 +45,11 @@ DEVICES := --only-binary :all: --python-platform x86_64-manylinux
 crd: setup ## crds/, docs/reference.md and docs/reasons.md from the types in dtj_operator/api
 	@$(BIN)/python -m tools.crd
 
-e2e: ## the scenarios on a real Kubernetes
-	$(call later,runs the scenarios on the cluster of KUBECONFIG or on one that it brings up on this machine,e2e/)
+cluster: setup ## a real Kubernetes on this machine, as root, until Ctrl-C; ARGS="--kubernetes=1.34 --nodes=2"
+	@$(BIN)/python -m e2e cluster $(ARGS)
+
+e2e: setup ## tests on a real Kubernetes, on that of KUBECONFIG or one of its own (as root); ALL=1 for both versions
+	$(BIN)/python -m e2e test $(if $(ALL),--kubernetes=1.37 --kubernetes=1.34) $(ARGS)
 
 bench: ## how much the operator carries, how fast it starts
 	$(call later,measures start-up and memory and a burst of 1000 jobs,bench/)

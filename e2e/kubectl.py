@@ -1,0 +1,21 @@
+"""kubectl, the one that `make setup` installs, on a cluster of a kubeconfig."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+class Kubectl:
+    def __init__(self, kubeconfig: Path) -> None:
+        program = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or shutil.which("kubectl")
+        if program is None:
+            raise RuntimeError("there is no kubectl; `make setup` installs one")
+        self._command = [program, "--kubeconfig", str(kubeconfig)]
+
+    def __call__(self, *args: str, stdin: str = "") -> str:
+        """What it prints; its error is raised."""
+        done = subprocess.run([*self._command, *args], input=stdin, text=True, capture_output=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"kubectl {' '.join(args)} ended with {done.returncode}: {done.stderr.strip()}")
+        return done.stdout

@@ -1,0 +1,143 @@
+"""What the images promise: anybody starts them, read-only; they are small, and hold nothing of their maker."""
+
+import json
+import subprocess
+import tarfile
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from e2e import images
+
+Json = dict[str, Any]
+Run = Callable[..., str]
+OPERATOR, SUPERVISOR, _ = images.SMALL
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.machine
+
+
+def read(name: str) -> tuple[list[str], Json]:
+    """The layers and the configuration of an image."""
+    with tarfile.open(images.archives([name])[name]) as archive:
+        (manifest,) = json.load(member(archive, "manifest.json"))
+        return manifest["Layers"], json.load(member(archive, manifest["Config"]))
+
+
+def member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
+    found = archive.extractfile(name)
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """The root file system of each image, read-only but for /tmp, as in a restricted pod."""
+    made = {name: tmp_path_factory.mktemp("root") for name in images.SMALL}
+    for name, root in made.items():
+        with tarfile.open(images.archives([name])[name]) as archive:
+            for layer in read(name)[0]:
+                unpack = ["tar", "--extract", "--directory", str(root)]
+                subprocess.run(unpack, input=member(archive, layer).read(), check=True)
+        for options in (["--bind", str(root)], ["--options", "remount,bind,ro", "none"]):
+            subprocess.run(["mount", *options, str(root)], check=True)
+        subprocess.run(["mount", "--types", "tmpfs", "--options", "mode=1777", "none", str(root / "tmp")], check=True)
+    yield made
+    for root in made.values():
+        subprocess.run(["umount", "--recursive", str(root)], check=True)
+
+
+@pytest.fixture
+def run(roots: dict[str, Path]) -> Run:
+    """What a command prints, in an image, as somebody; by default the entry point, as the image's own user."""
+
+    def ran(name: str, *words: str, entry: tuple[str, ...] = (), user: str = "") -> str:
+        told = read(name)[1]["config"]
+        command = ["env", "--ignore-environment", *told["Env"], "chroot", f"--userspec={user or told['User']}"]
+        command += [str(roots[name]), *(entry or told["Entrypoint"]), *words]
+        done = subprocess.run(command, text=True, capture_output=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return ran
+
+
+@pytest.mark.parametrize("name", images.SMALL)
+def test_an_image_starts_as_its_user_and_as_any_other(name: str, run: Run) -> None:
+    for user in ("", "12345:0"):
+        assert "usage: " in run(name, "--help", user=user)
+
+
+@pytest.mark.parametrize("name", images.SMALL)
+def test_an_image_says_what_it_is_and_runs_as_a_number(name: str) -> None:
+    told = read(name)[1]["config"]
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert told["Labels"]["org.opencontainers.image.version"] == version
+    assert told["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
+    assert told["Labels"]["org.opencontainers.image.title"].startswith("dtj ")
+    user, _, group = told["User"].partition(":")
+    assert int(user) > 0
+    assert int(group) > 0
+
+
+def test_the_operator_carries_nothing_to_build_or_install_with(run: Run) -> None:
+    look = (
+        "import importlib.util as u, shutil as s; print([u.find_spec(m) for m in ('pip', 'setuptools')], s.which('cc'))"
+    )
+    assert run(OPERATOR, "-c", look, entry=("python",)) == "[None, None] None\n"
+
+
+def test_the_operator_has_its_bytecode(run: Run) -> None:
+    look = "import kopf, os, dtj_operator.manager.main as m; print(*(os.path.exists(x.__cached__) for x in (m, kopf)))"
+    assert run(OPERATOR, "-c", look, entry=("python",)) == "True True\n"
+
+
+def test_the_operator_is_under_200_mb_beyond_its_base() -> None:
+    assert beyond(OPERATOR, SUPERVISOR) < 200e6
+
+
+def test_the_supervisor_is_under_a_megabyte_beyond_its_base() -> None:
+    assert beyond(SUPERVISOR, OPERATOR) < 1e6
+
+
+def beyond(name: str, other: str) -> int:
+    """The bytes of the layers that an image does not share with another on the same base."""
+    (layers, config), shared = read(name), read(other)[1]["rootfs"]["diff_ids"]
+    own = [layer for layer, digest in zip(layers, config["rootfs"]["diff_ids"], strict=True) if digest not in shared]
+    assert 0 < len(own) < len(layers)
+    with tarfile.open(images.archives([name])[name]) as archive:
+        return sum(archive.getmember(layer).size for layer in own)
+
+
+@pytest.mark.parametrize("name", images.SMALL)
+def test_nothing_that_pip_was_told_is_in_an_image(name: str, roots: dict[str, Path]) -> None:
+    found = [*roots[name].glob("etc/pip.conf"), *roots[name].glob("run/secrets/*"), *roots[name].glob("root/.*/pip/*")]
+    assert [path for path in found if path.read_bytes()] == []
+    assert not any("PIP" in variable for variable in read(name)[1]["config"]["Env"])
+
+
+def test_the_supervisor_writes_itself_where_a_foreign_image_finds_it(run: Run) -> None:
+    run(SUPERVISOR, "--install", "/tmp/shared/dtj-worker.pyz")
+    assert "usage: dtj-worker" in run(
+        SUPERVISOR, "/tmp/shared/dtj-worker.pyz", "--help", entry=("python3",), user="7:7"
+    )
+
+
+def test_a_changed_source_is_another_image(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before = {name: images.key(name) for name in images.RECIPES}
+    for file in {path for recipe in images.RECIPES.values() for path in sources(recipe)}:
+        copy = tmp_path / file.relative_to(images.ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(file.read_bytes())
+    monkeypatch.setattr(images, "ROOT", tmp_path)
+    assert {name: images.key(name) for name in images.RECIPES} == before
+    with (tmp_path / "worker_image/dtj_worker/codec.py").open("a") as source:
+        source.write("# another line\n")
+    changed = {name for name in images.RECIPES if images.key(name) != before[name]}
+    assert changed == {*images.RECIPES} - {"dtj/tensorflow:cpu", "dtj/foreign:latest"}
+
+
+def sources(recipe: images.Recipe) -> list[Path]:
+    return [images.ROOT / recipe.file, *images.files_of(recipe)]
