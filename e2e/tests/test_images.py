@@ -35,14 +35,20 @@ def member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
 @pytest.fixture(scope="module")
 def roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
     """The root file system of each image, read-only but for /tmp, as in a restricted pod."""
+    unpacked: dict[str, Path] = {}
     made = {name: tmp_path_factory.mktemp("root") for name in images.SMALL}
     for name, root in made.items():
+        layers, config = read(name)
+        digests = config["rootfs"]["diff_ids"]
         with tarfile.open(images.archives([name])[name]) as archive:
-            for layer in read(name)[0]:
-                unpack = ["tar", "--extract", "--directory", str(root)]
-                subprocess.run(unpack, input=member(archive, layer).read(), check=True)
-        for options in (["--bind", str(root)], ["--options", "remount,bind,ro", "none"]):
-            subprocess.run(["mount", *options, str(root)], check=True)
+            for layer, digest in zip(layers, digests, strict=True):
+                if digest not in unpacked:
+                    unpacked[digest] = tmp_path_factory.mktemp("layer")
+                    unpacked[digest].chmod(0o755)
+                    unpack = ["tar", "--extract", "--directory", str(unpacked[digest])]
+                    subprocess.run(unpack, input=member(archive, layer).read(), check=True)
+        lower = "lowerdir=" + ":".join(str(unpacked[digest]) for digest in reversed(digests))
+        subprocess.run(["mount", "--types", "overlay", "--options", lower, "none", str(root)], check=True)
         subprocess.run(["mount", "--types", "tmpfs", "--options", "mode=1777", "none", str(root / "tmp")], check=True)
     yield made
     for root in made.values():
