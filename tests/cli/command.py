@@ -55,9 +55,11 @@ def write(folder: Path, *documents: Json) -> str:
     return str(file)
 
 
-async def dtj(*arguments: str, folder: Path, stdin: str | None = None, within: float = PATIENCE_SECONDS) -> Output:
-    """Run it to its end."""
-    async with started(*arguments, folder=folder, stdin=stdin is not None) as process:
+async def dtj(
+    *arguments: str, folder: Path, stdin: str | None = None, within: float = PATIENCE_SECONDS, **environment: str
+) -> Output:
+    """Run it to its end, with these variables."""
+    async with started(*arguments, folder=folder, stdin=stdin is not None, **environment) as process:
         async with asyncio.timeout(within):
             out, err = await process.communicate(stdin.encode() if stdin is not None else None)
         assert process.returncode is not None
@@ -65,13 +67,15 @@ async def dtj(*arguments: str, folder: Path, stdin: str | None = None, within: f
 
 
 @asynccontextmanager
-async def started(*arguments: str, folder: Path, stdin: bool = False) -> AsyncIterator[asyncio.subprocess.Process]:
+async def started(
+    *arguments: str, folder: Path, stdin: bool = False, **environment: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """The running command; whatever it makes for itself lies in `folder`."""
     process = await asyncio.create_subprocess_exec(
         DTJ,
         *arguments,
         cwd=folder,
-        env={**os.environ, "TMPDIR": str(folder)},
+        env={**os.environ, "TMPDIR": str(folder), **environment},
         stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from dtj_operator.cli.create import create
+from dtj_operator.cli.manifest import read
 from dtj_operator.cli.outcome import BAD_MANIFEST, FAILED, Ended
 from dtj_operator.cli.run import Wish, run
+from dtj_operator.local.api import Api
+from dtj_operator.local.objects import Objects
 from tests.cli.command import CLAIM, Json, counting, started, until_line, write
 
 QUOTA: Json = {
@@ -77,6 +81,11 @@ BEFORE_ANYTHING = [
         with_trainer(envFrom=[{"configMapRef": {"name": "settings"}}]),
         ["spec.template.spec.containers[0].envFrom[0].configMapRef: there is no ConfigMap settings"],
         id="missing config map",
+    ),
+    pytest.param(
+        with_pod(volumes=[{"name": "all", "projected": {"sources": [{"secret": {"name": "keys"}}]}}]),
+        ["spec.template.spec.volumes[0].projected.sources[0].secret.name: there is no Secret keys"],
+        id="missing projected secret",
     ),
     pytest.param(
         counting(rolls={}, gang={"timeoutSeconds": "soon"}),
@@ -149,6 +158,17 @@ def test_a_program_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFix
     assert run(Wish(files=[write(tmp_path, CLAIM, job)])) == FAILED
     last = capsys.readouterr().out.rstrip().splitlines()[-1]
     assert f"program nowhere.py: No such file or directory (working directory {tmp_path})" in last
+
+
+def test_a_namespace_may_stand_behind_what_lies_in_it(tmp_path: Path) -> None:
+    api = Api()
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": {"team": "a"}}}
+    claim = {**CLAIM, "metadata": {**CLAIM["metadata"], "namespace": "ml"}}
+    create(api, read([write(tmp_path, claim, namespace)]))
+    assert Objects(api, "test").find("persistentvolumeclaims", "ml", "checkpoints")
+    made = Objects(api, "test").find("namespaces", "", "ml")
+    assert made is not None
+    assert made["metadata"]["labels"]["team"] == "a"
 
 
 @pytest.mark.parametrize(

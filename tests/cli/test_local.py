@@ -122,13 +122,66 @@ async def test_no_cluster(tmp_path: Path, command: str) -> None:
     assert ended.err.endswith("; `dtj local` starts one on this machine\n")
 
 
-async def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
-    user = {"name": "me", "user": {"token": "any"}}
-    clusters = [{"name": "here", "cluster": {"server": "http://127.0.0.1:1"}}]
-    contexts = [{"name": "here", "context": {"cluster": "here", "user": "me"}}]
-    config = {"apiVersion": "v1", "kind": "Config", "clusters": clusters, "contexts": contexts, "users": [user]}
-    (tmp_path / "kubeconfig").write_text(json.dumps({**config, "current-context": "here"}))
+@pytest.mark.parametrize("text", ["a: [b", "[]", "\x00", "clusters: 3\ncontexts: []\ncurrent-context: a"])
+async def test_no_kubeconfig(tmp_path: Path, text: str) -> None:
+    (tmp_path / "kubeconfig").write_text(text)
     ended = await dtj("status", "--kubeconfig", "kubeconfig", folder=tmp_path)
+    assert (ended.code, ended.out) == (3, "")
+    assert len(ended.err.splitlines()) == 1, ended.err
+
+
+async def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
+    write_kubeconfig(tmp_path, "http://127.0.0.1:1/secret")
+    # No proxy is asked for what is on this machine.
+    proxy = "http://127.0.0.1:2"
+    ended = await dtj("status", "--kubeconfig", "kubeconfig", folder=tmp_path, HTTP_PROXY=proxy, http_proxy=proxy)
     assert ended.code == 3
     assert ended.err.startswith("the cluster can't be reached: ")
+    assert "port=1)" in ended.err
+    assert "secret" not in ended.err
     assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        pytest.param(
+            "401 Unauthorized",
+            '{"kind":"Status","code":401,"message":"Unauthorized"}',
+            "the cluster does not know who asks (Unauthorized); log in again, or name another --context\n",
+            id="an expired login",
+        ),
+        pytest.param(
+            "404 Not Found",
+            "404 page not found",
+            "the cluster has no distributedtrainingjobs.dtj.dev (404 Not Found); is the operator installed there?\n",
+            id="a cluster without the operator",
+        ),
+    ],
+)
+async def test_a_cluster_that_refuses(tmp_path: Path, status: str, body: str, told: str) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode())
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as server:
+        write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        ended = await dtj("status", "--kubeconfig", "kubeconfig", folder=tmp_path)
+    assert (ended.code, ended.out, ended.err) == (3, "", told)
+
+
+async def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    async with await asyncio.start_server(lambda reader, writer: None, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        ended = await dtj("local", "--port", str(port), folder=tmp_path)
+    assert (ended.code, ended.out) == (3, "")
+    assert f"port {port} can't be listened on: Address already in use; name another one, or none" in ended.err
+
+
+def write_kubeconfig(folder: Path, server: str) -> None:
+    user = {"name": "me", "user": {"token": "any"}}
+    clusters = [{"name": "here", "cluster": {"server": server}}]
+    contexts = [{"name": "here", "context": {"cluster": "here", "user": "me"}}]
+    config = {"apiVersion": "v1", "kind": "Config", "clusters": clusters, "contexts": contexts, "users": [user]}
+    (folder / "kubeconfig").write_text(json.dumps({**config, "current-context": "here"}))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dtj_operator.cli import outcome
+from dtj_operator.cli import outcome, streams
 
 app = typer.Typer(
     help="Distributed TensorFlow training as one resource: run a job on this machine, or look at those of a cluster.",
@@ -39,7 +39,9 @@ Keep = Annotated[Path | None, typer.Option(file_okay=False, help="Leave logs and
 
 def main() -> None:
     """Run the command line; the exit code is that of `outcome`."""
-    # Where an event loop runs it has its own; everywhere else there is nothing to put in order.
+    streams.prepare()
+    # Where an event loop runs it has its own, and leaves Python's behind; everywhere else there is nothing to put in
+    # order.
     signal.signal(signal.SIGINT, lambda *_: sys.exit(outcome.INTERRUPTED))
     try:
         app()
@@ -47,6 +49,10 @@ def main() -> None:
         for line in end.lines:
             print(line, file=sys.stderr)
         sys.exit(end.code)
+    except KeyboardInterrupt:
+        sys.exit(outcome.INTERRUPTED)
+    finally:
+        sys.stdout.flush()
 
 
 @app.command()

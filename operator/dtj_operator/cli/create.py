@@ -1,4 +1,4 @@
-"""The objects of a manifest, put into an embedded cluster that is still empty: all but the job first, then the job."""
+"""The objects of a manifest, put into an embedded cluster that is still empty: namespaces first, the job last."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ def create(api: Api, documents: Sequence[Document]) -> list[str]:
     """What the API server warned of. Ended with BAD_MANIFEST, and a line for each object that it refuses."""
     refusals: list[str] = []
     warnings: list[str] = []
-    for document in sorted(documents, key=lambda one: one.is_job):
+    for document in sorted(documents, key=lambda one: (one.is_job, one.body.get("kind") != "Namespace")):
         if refusals and document.is_job:
             break
         try:

@@ -1,7 +1,7 @@
 """One job of the embedded cluster as it changes: every status in order, and every line that its programs print."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -32,7 +32,7 @@ class Follower:
         self._on_line = on_line
         self._readers: dict[str, asyncio.Task[None]] = {}
 
-    async def jobs(self) -> AsyncIterator[Json | None]:
+    async def jobs(self) -> AsyncGenerator[Json | None, None]:
         """The job at each change of it or of its pods; None once it is deleted."""
         with (
             self._objects.watch(JOBS, lambda change: change.entry.name == self._key.name) as jobs,
@@ -40,7 +40,7 @@ class Follower:
                 "pods", lambda change: change.entry.labels.get(names.LABEL_JOB) == self._key.name
             ) as pods,
         ):
-            yield self.job()
+            yield self._job()
             while True:
                 arrivals = [asyncio.ensure_future(jobs.arrival()), asyncio.ensure_future(pods.arrival())]
                 try:
@@ -53,9 +53,9 @@ class Follower:
                 for change in changes:
                     yield None if change.type == "DELETED" else change.entry.decode()
                 if not changes:
-                    yield self.job()
+                    yield self._job()
 
-    def job(self) -> Json | None:
+    def _job(self) -> Json | None:
         return self._objects.find(JOBS, self._key.namespace, self._key.name)
 
     def pods(self) -> list[PodView]:

@@ -42,19 +42,27 @@ def read(files: Sequence[str]) -> list[Document]:
     return [document for file in files for document in _documents(file)]
 
 
+def jobs(files: Sequence[str]) -> list[Document]:
+    """All jobs in these files. Ended where there is none, or with a line for each fault that they have."""
+    documents = read(files)
+    found = [document for document in documents if document.is_job]
+    if not found:
+        raise _no_job(documents, files)
+    if told := [fault for job in found for fault in faults(job)]:
+        raise Ended(BAD_MANIFEST, told)
+    return found
+
+
 def the_job(documents: Sequence[Document], files: Sequence[str]) -> Document:
     """The one job among the objects."""
-    jobs = [document for document in documents if document.is_job]
-    if len(jobs) == 1:
-        return jobs[0]
-    told = ", ".join(files)
-    if jobs:
-        listed = ", ".join(f"{job.name} ({job.place})" for job in jobs)
-        raise Ended(BAD_MANIFEST, [f"{told}: one {names.KIND} at a time, not {len(jobs)}: {listed}"])
-    kinds = ", ".join(sorted({str(document.body.get("kind")) for document in documents})) or "nothing"
-    raise Ended(
-        BAD_MANIFEST, [f"{told}: there is no {names.KIND} (apiVersion {names.API_VERSION}) in it, only {kinds}"]
-    )
+    found = [document for document in documents if document.is_job]
+    if not found:
+        raise _no_job(documents, files)
+    if len(found) > 1:
+        listed = ", ".join(f"{job.name} ({job.place})" for job in found)
+        told = f"{_shown(*files)}: one {names.KIND} at a time, not {len(found)}: {listed}"
+        raise Ended(BAD_MANIFEST, [told])
+    return found[0]
 
 
 def faults(document: Document) -> list[str]:
@@ -68,8 +76,18 @@ def with_annotation(document: Document, name: str, value: str) -> Document:
     return msgspec.structs.replace(document, body={**document.body, "metadata": changed})
 
 
+def _no_job(documents: Sequence[Document], files: Sequence[str]) -> Ended:
+    kinds = ", ".join(sorted({str(document.body.get("kind")) for document in documents})) or "nothing"
+    told = f"{_shown(*files)}: there is no {names.KIND} (apiVersion {names.API_VERSION}) in it, only {kinds}"
+    return Ended(BAD_MANIFEST, [told])
+
+
+def _shown(*files: str) -> str:
+    return ", ".join("standard input" if file == STANDARD_INPUT else file for file in files)
+
+
 def _documents(file: str) -> Iterator[Document]:
-    shown = "standard input" if file == STANDARD_INPUT else file
+    shown = _shown(file)
     folder = Path.cwd() if file == STANDARD_INPUT else Path(file).absolute().parent
     try:
         text = sys.stdin.buffer.read() if file == STANDARD_INPUT else Path(file).read_bytes()

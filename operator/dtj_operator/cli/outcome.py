@@ -21,7 +21,7 @@ MEANINGS = {
     TIMED_OUT: "--timeout was over first",
     HUNG_UP: "its terminal was closed",
     INTERRUPTED: "interrupted by Ctrl-C",
-    UNREAD: "whatever read its output, as in `dtj status | head`, has ended",
+    UNREAD: "what read its output, as `head` does, has ended",
     TERMINATED: "ended by SIGTERM",
 }
 

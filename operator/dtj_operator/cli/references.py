@@ -79,6 +79,11 @@ def _of_volume(volume: Json, path: str) -> Iterator[tuple[str, str, str]]:
         source = volume.get(field) or {}
         if source.get(key) and not source.get("optional"):
             yield f"{path}.{field}.{key}", kind, source[key]
+    for place, one in enumerate((volume.get("projected") or {}).get("sources") or ()):
+        for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
+            source = one.get(field) or {}
+            if source.get("name") and not source.get("optional"):
+                yield f"{path}.projected.sources[{place}].{field}.name", kind, source["name"]
 
 
 def _of_container(container: Json, path: str) -> Iterator[tuple[str, str, str]]:

@@ -1,12 +1,16 @@
 """A cluster as a kubeconfig names it: jobs and their pods, by the official client, which is slow to import."""
 
+import ipaddress
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import kubernetes
 import msgspec
 import urllib3
+import yaml
 from kubernetes.client import ApiException
 
 from dtj_operator.api import names
@@ -29,15 +33,24 @@ class Remote:
     """Every refusal is raised as Ended, in the API server's words."""
 
     def __init__(self, access: Access) -> None:
+        settings = kubernetes.client.Configuration()
         try:
-            kubernetes.config.load_kube_config(config_file=access.kubeconfig, context=access.context)
+            kubernetes.config.load_kube_config(access.kubeconfig, access.context, client_configuration=settings)
             _, active = kubernetes.config.list_kube_config_contexts(config_file=access.kubeconfig)
         except (kubernetes.config.ConfigException, OSError) as problem:
             raise Ended(NO_CLUSTER, [f"no cluster: {problem}; `dtj local` starts one on this machine"]) from None
+        except (yaml.YAMLError, UnicodeError, LookupError, TypeError, AttributeError) as problem:
+            # What the client stumbles over in a file that is something else.
+            words = " ".join(str(problem).split())
+            raise Ended(NO_CLUSTER, [f"{access.kubeconfig or 'KUBECONFIG'}: no kubeconfig: {words}"]) from None
+        if _is_here(settings.host):
+            # As kubectl has it: no proxy is asked for what is on this machine.
+            settings.proxy = None
         wanted = access.namespace or ((active or {}).get("context") or {}).get("namespace")
         self.namespace: str = wanted or "default"
-        self._objects = kubernetes.client.CustomObjectsApi()
-        self._core = kubernetes.client.CoreV1Api()
+        client = kubernetes.client.ApiClient(settings)
+        self._objects = kubernetes.client.CustomObjectsApi(client)
+        self._core = kubernetes.client.CoreV1Api(client)
 
     def jobs(self) -> list[Json]:
         with _refusals():
@@ -98,13 +111,30 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except ApiException as refusal:
-        raise Ended(FAILED, [_words(refusal)]) from None
+        raise Ended(*_words(refusal)) from None
     except urllib3.exceptions.HTTPError as problem:
-        raise Ended(NO_CLUSTER, [f"the cluster can't be reached: {problem}"]) from None
+        # Its cause alone: the URL may hold a token.
+        why = problem.reason if isinstance(problem, urllib3.exceptions.MaxRetryError) else problem
+        raise Ended(NO_CLUSTER, [f"the cluster can't be reached: {why}"]) from None
 
 
-def _words(refusal: ApiException) -> str:
+def _words(refusal: ApiException) -> tuple[int, list[str]]:
     try:
-        return str(msgspec.json.decode(refusal.body)["message"])
-    except (msgspec.DecodeError, KeyError, TypeError):
-        return f"{refusal.status} {refusal.reason}"
+        status = msgspec.json.decode(refusal.body)
+        told, about = str(status["message"]), status.get("details") or {}
+    except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
+        told, about = f"{refusal.status} {refusal.reason}", {}
+    if refusal.status == HTTPStatus.UNAUTHORIZED:
+        return NO_CLUSTER, [f"the cluster does not know who asks ({told}); log in again, or name another --context"]
+    if refusal.status == HTTPStatus.NOT_FOUND and "name" not in about:
+        missing = f"{names.PLURAL}.{names.GROUP}"
+        return NO_CLUSTER, [f"the cluster has no {missing} ({told}); is the operator installed there?"]
+    return FAILED, [told]
+
+
+def _is_here(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -10,7 +10,6 @@ from dtj_operator.api.parse import salvage
 from dtj_operator.api.status import JobStatus
 from dtj_operator.cli import manifest
 from dtj_operator.cli.manifest import Document
-from dtj_operator.cli.outcome import BAD_MANIFEST, Ended
 from dtj_operator.cli.printing import Format, printed
 from dtj_operator.desired.objects import children
 from dtj_operator.desired.pods import pod
@@ -28,13 +27,7 @@ _SECRET = "made by the operator"
 
 def render(files: Sequence[str], output: Format) -> str:
     """The objects of every job in the files. Ended with a line for each fault: what is wrong can't be shown."""
-    documents = manifest.read(files)
-    jobs = [document for document in documents if document.is_job]
-    if not jobs:
-        manifest.the_job(documents, files)
-    if faults := [fault for job in jobs for fault in manifest.faults(job)]:
-        raise Ended(BAD_MANIFEST, faults)
-    objects = [_in_order(made) for job in jobs for made in rendered(job)]
+    objects = [_in_order(made) for job in manifest.jobs(files) for made in rendered(job)]
     if output == "json":
         return printed({"apiVersion": "v1", "kind": "List", "items": objects}, "json")
     return "---\n".join(printed(made, "yaml") for made in objects)

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -125,34 +126,39 @@ class _Run:
         follower = Follower(running, self._key, self._log)
         before = JobStatus()
         try:
-            async for body in follower.jobs():
-                if body is None:
-                    raise Ended(FAILED, [f"{self._key} was deleted"])
-                self.last = body
-                after = parse_status(body)
-                for line in story.milestones(before, after):
-                    self._story.append(line)
-                    self._show.say(line, "bold yellow")
-                self._show.status(after, follower.pods())
-                before = after
-                if refusal := story.refusal(after):
-                    raise Ended(BAD_MANIFEST, [f"{self._job.place}: {refusal}"])
-                if story.is_final(after):
-                    break
+            async with aclosing(follower.jobs()) as seen:
+                async for body in seen:
+                    if body is None:
+                        raise Ended(FAILED, [f"{self._key} was deleted"])
+                    before = self._tell(before, body, follower)
+                    if story.is_final(before):
+                        break
             await follower.finish()
             await self._cleaned_up(follower)
         finally:
             await follower.close()
         return self._conclude(before)
 
+    def _tell(self, before: JobStatus, body: Json, follower: Follower) -> JobStatus:
+        """Show what has changed with this state of the job; its status."""
+        self.last = body
+        after = parse_status(body)
+        for line in story.milestones(before, after):
+            self._story.append(line)
+            self._show.say(line, "bold yellow")
+        self._show.status(after, follower.pods())
+        if refusal := story.refusal(after):
+            raise Ended(BAD_MANIFEST, [f"{self._job.place}: {refusal}"])
+        return after
+
     async def _cleaned_up(self, follower: Follower) -> None:
         """So that the object that is printed is the last one there will be."""
-        seconds = asyncio.get_running_loop().time() + _CLEANUP_SECONDS
-        while asyncio.get_running_loop().time() < seconds:
-            self.last = follower.job() or self.last
-            if parse_status(self.last).cleanup is None:
-                return
-            await asyncio.sleep(0.05)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLEANUP_SECONDS), aclosing(follower.jobs()) as seen:
+                async for body in seen:
+                    self.last = body or self.last
+                    if body is None or parse_status(body).cleanup is None:
+                        return
 
     def _conclude(self, status: JobStatus) -> int:
         self._show.say("")

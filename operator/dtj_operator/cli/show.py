@@ -16,6 +16,8 @@ from dtj_operator.cli import story
 
 _STYLES = {"Succeeded": "bold green", "Failed": "bold red", "Running": "green", "Restarting": "yellow"}
 _TASK_STYLES = ("cyan", "magenta", "blue", "yellow", "green")
+NO_TERMINAL_COLUMNS = 4096
+"""More than any line of a status has."""
 _LINE_SECONDS = 5.0
 """Between two plain lines that say only how far it is."""
 
@@ -24,7 +26,7 @@ class Show:
     """Everything goes to one stream, in order. Use it as a context: the table is taken away at its end."""
 
     def __init__(self, stream: TextIO, title: str, *, logs: bool) -> None:
-        self._console = Console(file=stream, highlight=False, soft_wrap=True)
+        self._console = plain_console(stream)
         self._title = title
         self._logs = logs
         self._live: Live | None = None
@@ -88,6 +90,14 @@ class Show:
             f", attempt {status.attempt}, restarts {status.restarts.total}, {self.seconds:.0f} s",
         )
         return Group(head, task_table(pods))
+
+
+def plain_console(stream: TextIO | None = None) -> Console:
+    """Lines are as long as they are; where they go to no terminal, those of a table too."""
+    console = Console(file=stream, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = NO_TERMINAL_COLUMNS
+    return console
 
 
 def task_table(pods: Sequence[PodView]) -> Table:

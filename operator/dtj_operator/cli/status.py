@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -13,7 +12,7 @@ from dtj_operator.api.status import Condition, JobStatus
 from dtj_operator.cli import story
 from dtj_operator.cli.printing import Format, printed
 from dtj_operator.cli.remote import Access, Remote
-from dtj_operator.cli.show import task_table
+from dtj_operator.cli.show import plain_console, task_table
 from dtj_operator.kube import views
 
 Json = dict[str, Any]
@@ -36,7 +35,7 @@ def status(access: Access, name: str | None, output: Format | None) -> None:
         print(printed(job, output), end="")
         return
     pods = [view for view in map(views.pod, remote.pods(job)) if view is not None]
-    console = Console(highlight=False, soft_wrap=True)
+    console = plain_console()
     for line in described(job, datetime.now(UTC)):
         console.print(Text(line))
     if pods:
@@ -51,9 +50,7 @@ def described(job: Json, now: datetime) -> Iterator[str]:
     if state.reason:
         yield f"  {state.reason}"
     if state.strategy:
-        yield (
-            f"  strategy {state.strategy}: {state.strategy_reason}" if state.strategy_reason else f"  {state.strategy}"
-        )
+        yield f"  strategy {state.strategy}" + (f": {state.strategy_reason}" if state.strategy_reason else "")
     if checkpoint := state.checkpoint:
         on = f" on claim {checkpoint.claim}" if checkpoint.claim else ""
         yield f"  newest checkpoint: step {checkpoint.step}{on}"
@@ -106,4 +103,4 @@ def _print_jobs(jobs: Sequence[Json], namespace: str) -> None:
             state.reason or "",
         )
         table.add_row(job["metadata"]["name"], *row)
-    Console(highlight=False).print(table)
+    plain_console().print(table)
