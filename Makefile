@@ -14,8 +14,9 @@ setup: ## .venv with every package at its pinned version; quick when nothing cha
 demo: setup ## two TensorFlow workers on this machine; one is killed, the gang resumes and succeeds
 	@$(BIN)/dtj run -f examples/digits/job.yaml --fail worker:1@step=60 $(ARGS)
 
+# Four, whatever the machine has: most of the time a test waits for processes that it has started.
 test: setup ## every test that needs no cluster; ARGS="-k gang" for some of them
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=4 --dist=loadgroup $(ARGS)
 
 lint: setup ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check
