@@ -53,7 +53,9 @@ def worst(message: str, lone_restarts: int = 512) -> JobStatus:
         finished={"worker": odd, "ps": "0"},
         chief_finished_at=NOW,
         restarts=Restarts(12345, 12345, 12345, 37035),
-        recovery=RecoveryState(10, 20, 3, "s" * 160, 10**9, 3, nodes, 10**9, dict.fromkeys(nodes, 2), nodes, NOW),
+        recovery=RecoveryState(
+            10, 20, 3, "s" * 160, 10**9, 3, nodes, 10**9, dict.fromkeys(nodes, 2), nodes, NOW, nodes[:16], nodes[:8]
+        ),
         restart_request="r" * 256,
         clock=Clock(1234567.123456, 1234567.123456, NOW),
         roles={role: RoleStatus(512, 512, 512, 512, 512) for role in ("chief", "worker", "ps", "evaluator")},

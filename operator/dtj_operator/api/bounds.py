@@ -14,6 +14,8 @@ STATUS_BYTES = 16 * 1024
 MESSAGE_BYTES = 1024
 ATTEMPTS = 20
 NODES = 16
+CORDONED = 8
+"""Of one drain: where more nodes are cordoned within minutes, nobody counts them any more."""
 _SHORTEST_MESSAGE_BYTES = 64
 
 
@@ -21,6 +23,9 @@ def bounded(status: JobStatus) -> JobStatus:
     """The status within its bounds, unchanged where it is within them already. Applying it twice changes nothing."""
     message_bytes, attempts = MESSAGE_BYTES, ATTEMPTS
     status = _cut(status, message_bytes, attempts)
+    if len(msgspec.json.encode(status)) > STATUS_BYTES and status.recovery.left_nodes:
+        # Costs a restart more, at the worst: nothing knows any longer which drain there is to wait for.
+        status = replace(status, recovery=replace(status.recovery, left_nodes=[], cordoned=[]))
     while len(msgspec.json.encode(status)) > STATUS_BYTES and attempts > 1:
         # Messages first: their beginnings say the most. Then the past.
         if message_bytes > _SHORTEST_MESSAGE_BYTES:
@@ -57,6 +62,8 @@ def _cut(status: JobStatus, message_bytes: int, attempts: int) -> JobStatus:
             signature_nodes=past.signature_nodes[-NODES:],
             excluded_nodes=past.excluded_nodes[-NODES:],
             node_failures=dict(list(past.node_failures.items())[-NODES:]),
+            left_nodes=past.left_nodes[:NODES],
+            cordoned=past.cordoned[:CORDONED],
         ),
         timeline=status.timeline[-attempts:],
     )

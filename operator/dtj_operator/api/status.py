@@ -85,6 +85,12 @@ class RecoveryState(Fields, frozen=True):
     )
     excluded_nodes: Annotated[list[str], about("Nodes that this job avoids.")] = field(default_factory=list)
     not_before: Annotated[Time | None, about("No restart before this time.")] = None
+    left_nodes: Annotated[list[str], about("Nodes of the attempt that a disruption ended, until the next begins.")] = (
+        field(default_factory=list)
+    )
+    cordoned: Annotated[list[str], about("Those of them that were cordoned; each new one delays the restart.")] = field(
+        default_factory=list
+    )
 
 
 class Clock(Fields, frozen=True):

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from dtj_operator.api.observed import PodView, ProbeResult, Situation
 from dtj_operator.api.status import FINAL, Time
-from dtj_operator.decide import hearing, lost
+from dtj_operator.decide import cordons, hearing, lost
 from dtj_operator.decide.actions import Deadline
 from dtj_operator.decide.conditions import condition, says
 from dtj_operator.decide.members import LAST_WORDS, Members, holds_nothing
@@ -32,11 +32,12 @@ RETRY = timedelta(seconds=10)
 def active(s: Situation) -> Deadline | None:
     """`activeDeadlineSeconds` of unsuspended time since the first admission."""
     clock = s.status.clock
-    if s.spec is None or s.spec.active_deadline_seconds is None or clock.since is None or s.status.chief_finished_at:
+    since = clock.since or s.status.gang.admitted_at  # which starts the clock, at the latest when the status is written
+    if s.spec is None or s.spec.active_deadline_seconds is None or since is None or s.status.chief_finished_at:
         return None
     limit = s.spec.active_deadline_seconds
     left = timedelta(seconds=limit - clock.active_seconds)
-    return Deadline("active", clock.since + left, f"the job was active for {limit} s (activeDeadlineSeconds)")
+    return Deadline("active", since + left, f"the job was active for {limit} s (activeDeadlineSeconds)")
 
 
 def gang(s: Situation, m: Members) -> Deadline | None:
@@ -142,6 +143,9 @@ def _all(s: Situation, m: Members | None, now: Time) -> Iterator[Deadline | None
     yield from (lost.lost_node(s, pod) for pod in m.gang.values() if not pod.is_over)
     if status.recovery.not_before is not None and status.phase in ("Restarting", "Starting", "Running"):
         yield from _still_to_come("back-off", status.recovery.not_before, now)
+    nodes = cordons.unseen(s, now)
+    if nodes is not None:
+        yield from _still_to_come(nodes.name, nodes.due, now)
     if status.gang.not_before is not None and status.phase == "Queued":
         yield from _still_to_come("queue", status.gang.not_before, now)
     if status.last_failure is not None and any(pod.name in m.kept and not holds_nothing(pod) for pod in m.old):

@@ -12,6 +12,7 @@ from dtj_operator.api.bounds import cut
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import Attempt, GangStatus, JobStatus, LastFailure, Phase, RoleStatus, Time
+from dtj_operator.decide import cordons
 from dtj_operator.decide.actions import Failure, Ruling
 from dtj_operator.decide.conditions import says, with_condition
 from dtj_operator.decide.members import Members, finished_outside, raised, with_finished
@@ -39,7 +40,8 @@ def restarting(s: Situation, m: Members, outcome: str, words: str, now: Time) ->
 def restarting_after(s: Situation, m: Members, failure: Failure, ruling: Ruling, now: Time) -> JobStatus:
     """A failure is counted in the same value that stops its attempt."""
     status = restarting(s, m, failure.kind, f"{failure}: {ruling}", now)
-    return _with_failure(status, failure, ruling, now)
+    status = _with_failure(status, failure, ruling, now)
+    return replace(status, recovery=cordons.left(status.recovery, failure, m.gang.values()))
 
 
 def restarted_alone(s: Situation, m: Members, failure: Failure, not_before: Time | None, now: Time) -> JobStatus:

@@ -7,7 +7,7 @@ from dtj_operator.api.frozen import frozen_hash
 from dtj_operator.api.observed import Admit, Situation, Wait
 from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import Time
-from dtj_operator.decide import starts
+from dtj_operator.decide import cordons, starts
 from dtj_operator.decide.acceptance import probe
 from dtj_operator.decide.actions import Create, Plan, Ungate
 from dtj_operator.decide.children import isolated, renewed
@@ -26,15 +26,22 @@ LONGEST_WAIT_SECONDS = 300.0
 
 
 def restarting(s: Situation, m: Members, now: Time) -> Plan | None:
-    """Nothing of the old attempt may write any more, and its back-off must be over."""
+    """Nothing of the old attempt may write any more, and its back-off and the drain of its nodes must be over."""
     if s.status.phase != "Restarting":
         return None
     stops = deletes(s, m.leftovers, now)
+    cordoned = cordons.new(s, now)
+    if cordoned:
+        status = starts.delayed(s, cordoned, now)
+        return Plan(status, stops, reason=status.reason or "")
     if m.living:
         return Plan(None, stops, reason=sentence(m))
     due = s.status.recovery.not_before
     if due is not None and due > now:
         return Plan(None, stops, reason=f"attempt {s.status.attempt} begins at {due:%H:%M:%S} UTC")
+    unseen = cordons.unseen(s, now)
+    if unseen is not None and unseen.due > now:
+        return Plan(None, stops, reason="looks whether the nodes of the last attempt are being drained")
     backend, _ = choose(spec_of(s), s.facts)
     words = f"attempt {s.status.attempt} waits for its places"
     return Plan(starts.queued(s, m.topology, backend.name, words, now), reason=words)

@@ -9,6 +9,7 @@ from dtj_operator.api.bounds import cut
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.reasons import Reason
 from dtj_operator.api.status import Attempt, JobStatus, Time
+from dtj_operator.decide import cordons
 from dtj_operator.decide.conditions import with_condition
 from dtj_operator.decide.members import Members, finished_outside, raised, rounds_of
 from dtj_operator.decide.words import all_pods
@@ -21,6 +22,15 @@ def refused(s: Situation, reason: Reason, message: str, now: Time) -> JobStatus:
     """Pending: something has to change before the job can start."""
     status = replace(s.status, phase="Pending", reason=cut(message), gang=replace(s.status.gang, queued_at=None))
     return with_condition(status, "Accepted", "False", reason, message, now=now)
+
+
+def delayed(s: Situation, cordoned: list[str], now: Time) -> JobStatus:
+    """Restarting still: nodes of the last attempt are being drained, maybe one after the other."""
+    recovery = cordons.waited_for(s, cordoned, now)
+    who = f"{', '.join(cordoned[:3])}{' and more' if len(cordoned) > 3 else ''}"
+    words = f"{who} {'is' if len(cordoned) == 1 else 'are'} cordoned: attempt {s.status.attempt} lets the drain go on"
+    words += f" until {recovery.not_before:%H:%M:%S} UTC" if recovery.not_before else ""
+    return replace(s.status, recovery=recovery, reason=cut(words))
 
 
 def queued(s: Situation, t: Topology, scheduler: str, reason: str, now: Time) -> JobStatus:
@@ -43,7 +53,7 @@ def queued(s: Situation, t: Topology, scheduler: str, reason: str, now: Time) ->
         replicas_in_sync=t.replicas,
         global_batch_size=(batch.global_size if batch else None) or (per_replica or 0) * replicas or None,
         gang=replace(s.status.gang, scheduler=scheduler, queued_at=now, waiting_for=None, refused=0),
-        recovery=replace(s.status.recovery, not_before=None),
+        recovery=replace(s.status.recovery, not_before=None, left_nodes=[], cordoned=[]),
     )
     in_place = s.spec is not None and s.spec.recovery.mode == "InPlace"
     words = "recovery.mode InPlace is to come: until then a restart recreates the pods" if in_place else ""
