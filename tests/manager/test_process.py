@@ -22,6 +22,7 @@ from dtj_operator.local.api import Api
 from dtj_operator.local.apiserver import ApiServer
 from dtj_operator.local.state import Request
 from tests.kube.conftest import TOKEN
+from tests.worker.supervisor.gang import free_ports
 
 
 class Operator:
@@ -137,7 +138,7 @@ async def test_killed_and_started_again_it_goes_on_with_the_same_pods(start: Sta
 async def test_a_second_one_stands_by_and_takes_over(start: Start, client: HttpClient) -> None:
     first = await start("--identity", "one")
     await first.says("the operator is ready")
-    port = _free_port()
+    port = free_ports(1)
     second = await start("--identity", "two", "--port", str(port))
     await second.says("one holds the Lease; this process waits")
     async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
@@ -246,13 +247,6 @@ async def _proxy(url: str, broken: asyncio.Event) -> AsyncIterator[str]:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
         await runner.cleanup()
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def test_a_template_as_deep_as_an_api_server_takes_it_ends_nothing() -> None:

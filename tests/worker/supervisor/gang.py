@@ -5,7 +5,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from dtj_operator.local.node.ports import Ports, Slot
 from dtj_worker.codec import decode, encode
 from dtj_worker.contract import (
     ENV_TASK,
@@ -30,6 +30,7 @@ from dtj_worker.contract import (
 )
 
 COUNTER = str(Path(__file__).parents[2] / "programs" / "counter.py")
+PORTS, RESERVED = Ports(is_private=False), list[Slot]()
 TOKEN = "a-token-of-the-job"
 UID = "6f1d2c3b-aaaa-bbbb-cccc-000000000001"
 WITHIN = 30.0
@@ -204,15 +205,15 @@ def is_alive(pid: int) -> bool:
 
 
 def free_ports(count: int) -> int:
-    """The first of so many free ports in a row."""
-    for _ in range(100):
-        with contextlib.ExitStack() as stack:
-            first = stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
-            with contextlib.suppress(OSError, OverflowError):
-                for port in range(first + 1, first + count):
-                    stack.enter_context(socket.create_server(("127.0.0.1", port)))
-                return int(first)
-    raise AssertionError(f"no {count} free ports in a row")
+    """The first of so many free ports in a row, which no other test is given as long as this process lives.
+
+    They are not those that the system hands out: between our look and a program's one of these may be anybody's.
+    """
+    slot = PORTS.slot()
+    RESERVED.append(slot)
+    first = slot.take(count)
+    assert first is not None, f"no {count} ports in a row"
+    return first
 
 
 def _connects(connection: http.client.HTTPConnection) -> bool:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from dtj_worker.codec import decode, encode
 from dtj_worker.contract import Batch, CheckpointPlan, Fault, Strategy, TaskSpec
 from dtj_worker.reports import Report, Restore
 from dtj_worker.supervisor import choice
+from tests.worker.supervisor.gang import free_ports
 
 SITE = Path(dtj_worker.__file__).parent / "training" / "site"
 PROGRAMS = Path(__file__).parent / "programs"
@@ -79,7 +79,8 @@ class Job:
         self.restore = choice.begin(plan, UID, self.program).restore if plan else None
         if before and self.restore and self.restore.path:
             before(Path(self.restore.path))
-        peers = {f"worker-{index}": f"127.0.0.1:{port}" for index, port in enumerate(_free_ports(self.workers))}
+        port = free_ports(self.workers)
+        peers = {f"worker-{index}": f"127.0.0.1:{port + index}" for index in range(self.workers)}
         spec = TaskSpec(
             namespace="default",
             job="digits",
@@ -170,11 +171,3 @@ def _collect(started: list[_Process], kill_at: Callable[[Report], bool] | None) 
     for thread in threads:
         thread.join()
     return trainers
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(made.getsockname()[1]) for made in sockets]
-    for made in sockets:
-        made.close()
-    return ports
