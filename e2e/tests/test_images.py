@@ -13,15 +13,21 @@ import pytest
 from e2e import images
 
 Json = dict[str, Any]
+Archives = dict[str, Path]
 Run = Callable[..., str]
 OPERATOR, SUPERVISOR, _ = images.SMALL
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.machine
 
 
-def read(name: str) -> tuple[list[str], Json]:
+@pytest.fixture(scope="module")
+def archives() -> Archives:
+    return images.archives(images.SMALL)
+
+
+def read(file: Path) -> tuple[list[str], Json]:
     """The layers and the configuration of an image."""
-    with tarfile.open(images.archives([name])[name]) as archive:
+    with tarfile.open(file) as archive:
         (manifest,) = json.load(member(archive, "manifest.json"))
         return manifest["Layers"], json.load(member(archive, manifest["Config"]))
 
@@ -33,14 +39,14 @@ def member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
 
 
 @pytest.fixture(scope="module")
-def roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def roots(archives: Archives, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
     """The root file system of each image, read-only but for /tmp, as in a restricted pod."""
     unpacked: dict[str, Path] = {}
-    made = {name: tmp_path_factory.mktemp("root") for name in images.SMALL}
+    made = {name: tmp_path_factory.mktemp("root") for name in archives}
     for name, root in made.items():
-        layers, config = read(name)
+        layers, config = read(archives[name])
         digests = config["rootfs"]["diff_ids"]
-        with tarfile.open(images.archives([name])[name]) as archive:
+        with tarfile.open(archives[name]) as archive:
             for layer, digest in zip(layers, digests, strict=True):
                 if digest not in unpacked:
                     unpacked[digest] = tmp_path_factory.mktemp("layer")
@@ -56,11 +62,11 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
 
 
 @pytest.fixture
-def run(roots: dict[str, Path]) -> Run:
+def run(archives: Archives, roots: dict[str, Path]) -> Run:
     """What a command prints, in an image, as somebody; by default the entry point, as the image's own user."""
 
     def ran(name: str, *words: str, entry: tuple[str, ...] = (), user: str = "") -> str:
-        told = read(name)[1]["config"]
+        told = read(archives[name])[1]["config"]
         command = ["env", "--ignore-environment", *told["Env"], "chroot", f"--userspec={user or told['User']}"]
         command += [str(roots[name]), *(entry or told["Entrypoint"]), *words]
         done = subprocess.run(command, text=True, capture_output=True, check=False)
@@ -77,8 +83,8 @@ def test_an_image_starts_as_its_user_and_as_any_other(name: str, run: Run) -> No
 
 
 @pytest.mark.parametrize("name", images.SMALL)
-def test_an_image_says_what_it_is_and_runs_as_a_number(name: str) -> None:
-    told = read(name)[1]["config"]
+def test_an_image_says_what_it_is_and_runs_as_a_number(name: str, archives: Archives) -> None:
+    told = read(archives[name])[1]["config"]
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert told["Labels"]["org.opencontainers.image.version"] == version
     assert told["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
@@ -100,28 +106,28 @@ def test_the_operator_has_its_bytecode(run: Run) -> None:
     assert run(OPERATOR, "-c", look, entry=("python",)) == "True True\n"
 
 
-def test_the_operator_is_under_200_mb_beyond_its_base() -> None:
-    assert beyond(OPERATOR, SUPERVISOR) < 200e6
+def test_the_operator_is_under_200_mb_beyond_its_base(archives: Archives) -> None:
+    assert beyond(archives[OPERATOR], archives[SUPERVISOR]) < 200e6
 
 
-def test_the_supervisor_is_under_a_megabyte_beyond_its_base() -> None:
-    assert beyond(SUPERVISOR, OPERATOR) < 1e6
+def test_the_supervisor_is_under_a_megabyte_beyond_its_base(archives: Archives) -> None:
+    assert beyond(archives[SUPERVISOR], archives[OPERATOR]) < 1e6
 
 
-def beyond(name: str, other: str) -> int:
+def beyond(file: Path, other: Path) -> int:
     """The bytes of the layers that an image does not share with another on the same base."""
-    (layers, config), shared = read(name), read(other)[1]["rootfs"]["diff_ids"]
+    (layers, config), shared = read(file), read(other)[1]["rootfs"]["diff_ids"]
     own = [layer for layer, digest in zip(layers, config["rootfs"]["diff_ids"], strict=True) if digest not in shared]
     assert 0 < len(own) < len(layers)
-    with tarfile.open(images.archives([name])[name]) as archive:
+    with tarfile.open(file) as archive:
         return sum(archive.getmember(layer).size for layer in own)
 
 
 @pytest.mark.parametrize("name", images.SMALL)
-def test_nothing_that_pip_was_told_is_in_an_image(name: str, roots: dict[str, Path]) -> None:
+def test_nothing_that_pip_was_told_is_in_an_image(name: str, archives: Archives, roots: dict[str, Path]) -> None:
     found = [*roots[name].glob("etc/pip.conf"), *roots[name].glob("run/secrets/*"), *roots[name].glob("root/.*/pip/*")]
     assert [path for path in found if path.read_bytes()] == []
-    assert not any("PIP" in variable for variable in read(name)[1]["config"]["Env"])
+    assert not any("PIP" in variable for variable in read(archives[name])[1]["config"]["Env"])
 
 
 def test_the_supervisor_writes_itself_where_a_foreign_image_finds_it(run: Run) -> None:
