@@ -79,11 +79,13 @@ capabilities:
   verbs: [create]
 {{- end }}
 
-{{/* The version of the definition that is in the cluster, if this chart's is older. */}}
+{{/* The version of the definition that is in the cluster, if this chart's is older, and is asked for at all. */}}
 {{- define "dtj.newerDefinition" -}}
+{{- if .Values.crds.enabled }}
 {{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "distributedtrainingjobs.dtj.dev" }}
 {{- with dig "metadata" "annotations" "dtj.dev/version" "" . }}
 {{- if gt ((semver .).Compare (semver $.Chart.AppVersion)) 0 }}{{ . }}{{ end }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
