@@ -60,7 +60,9 @@ async def start(server: ApiServer, tmp_path: Path) -> AsyncIterator[Start]:
     """Starts an operator with these options; what still runs at the end is killed."""
     started: list[Operator] = []
 
-    async def start(*options: str, url: str = server.url) -> Operator:
+    async def start(
+        *options: str, url: str = server.url, program: tuple[str, ...] = ("-m", "dtj_operator")
+    ) -> Operator:
         kubeconfig = tmp_path / f"kubeconfig-{len(started)}"
         config = server.kubeconfig()
         config["clusters"][0]["cluster"]["server"] = url
@@ -68,7 +70,7 @@ async def start(server: ApiServer, tmp_path: Path) -> AsyncIterator[Start]:
         common = ("--kubeconfig", str(kubeconfig), "--operator-namespace", "default", "--json-logs", "--port", "0")
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "dtj_operator", *common, *options),
+            *(*program, *common, *options),
             stderr=asyncio.subprocess.PIPE,
             env={name: value for name, value in os.environ.items() if not name.startswith("DTJ_")},
         )
@@ -120,6 +122,16 @@ async def test_a_job_becomes_pods_and_a_stop_gives_the_lease_back(start: Start, 
     assert (await client.get(LEASE, "default", "dtj-operator"))["spec"]["holderIdentity"] == "one"
     assert await operator.ends(signal.SIGTERM) == 0
     assert (await client.get(LEASE, "default", "dtj-operator"))["spec"]["holderIdentity"] == ""
+
+
+async def test_the_user_it_runs_as_needs_no_name(start: Start, client: HttpClient) -> None:
+    """As in an image with nothing but a number for it."""
+    nameless = "import getpass, runpy; getpass.getuser = {}.popitem; runpy.run_module('dtj_operator', None, '__main__')"
+    operator = await start(program=("-c", nameless))
+    await operator.says("the operator is ready")
+    await client.create(job())
+    await operator.says("released by None")
+    assert not [line for line in operator.lines if "starts again" in line["message"]]
 
 
 async def test_killed_and_started_again_it_goes_on_with_the_same_pods(start: Start, client: HttpClient) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import kopf
 
@@ -26,6 +26,8 @@ async def watch(
         clusterwide=not named,
         namespaces=named,
         standalone=True,
+        # Else it asks for the user's name, and in a container the user may have none. Nobody reads it: no peers.
+        identity=cast(Any, "dtj-operator"),
     )
 
 
