@@ -43,7 +43,7 @@ class Cgroups:
     def remove(self, child: str = "", seconds: float = 30) -> list[Path]:
         """Remove it, deepest first. What still holds a process is tried again until the time is over, and returned."""
         deadline = time.monotonic() + seconds
-        while left := [path for hierarchy in hierarchies() for path in removed(hierarchy / self.name / child)]:
+        while left := [path for place in mounted() for path in removed(place / self.name / child)]:
             if time.monotonic() > deadline:
                 break
             time.sleep(0.05)  # cgroup v1 tells nobody that one has become empty
@@ -62,8 +62,7 @@ def removed(top: Path) -> Iterator[Path]:
 
 
 def hierarchies() -> list[Path]:
-    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-    found = [Path(mount[1]) for mount in mounts if mount[2] == "cgroup"]
+    found = mounted("cgroup")
     if not any(path.name == "pids" for path in found):
         raise RuntimeError(
             "the cluster's nodes need cgroup v1 (or hybrid), as on a machine without systemd, and there is no "
@@ -72,9 +71,15 @@ def hierarchies() -> list[Path]:
     return found
 
 
+def mounted(*kinds: str) -> list[Path]:
+    """Runtimes make theirs in the unified hierarchy as well, so all kinds are looked at when they are removed."""
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    return [Path(mount[1]) for mount in mounts if mount[2] in (kinds or ("cgroup", "cgroup2"))]
+
+
 def abandoned() -> list[Cgroups]:
     """Those of runs whose process is gone: it was killed before it could remove them."""
-    found = {path.name for hierarchy in hierarchies() for path in hierarchy.glob(f"{PREFIX}*")}
+    found = {path.name for place in mounted() for path in place.glob(f"{PREFIX}*")}
     pids = {name: re.search(r"\d+$", name) for name in found}
     return [Cgroups(name) for name, pid in sorted(pids.items()) if pid and not Path(f"/proc/{pid[0]}").exists()]
 

@@ -71,7 +71,7 @@ class ControlPlane:
         wait("the API server is ready", self.api.is_ready, 120, self._api_server)
 
     def restart_api_server(self) -> None:
-        self._api_server.stop()
+        self._api_server.stop(seconds=5)  # it would wait a minute for watchers to go
         self.start_api_server()
 
     def restart_etcd(self) -> None:

@@ -5,7 +5,6 @@ import os
 import select
 import shlex
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,22 +32,20 @@ class Daemon:
         if cgroup:
             entered = f"echo $$ > {shlex.quote(str(cgroup))}; exec {shlex.join(self._command)}"
             self._command = ["sh", "-c", entered]
-        # By its number, and not as a child: another process of the namespace may end what this one has started.
         self._number = log.with_suffix(".pid")
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        """Not as a `Popen`: another process of the namespace may end it, and this one end before it."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self._environment,
-                start_new_session=True,
-            )
-        self._number.write_text(str(self._process.pid))
+        writing = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        streams = [
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(self.log), writing, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+        command = self._command
+        pid = os.posix_spawnp(command[0], command, self._environment, file_actions=streams, setsid=True)
+        self._number.write_text(str(pid))
 
     def stop(self, seconds: float = 20) -> None:
         """Ask it to end, and make it end when it does not; nothing where it does not run."""
@@ -57,15 +54,21 @@ class Daemon:
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)
+        self._reaped()
         self._number.unlink(missing_ok=True)
-        if self._process is not None:
-            self._process.wait()
-            self._process = None
 
     def check(self) -> None:
         """Raise if it has ended by itself."""
-        if self._process is not None and (code := self._process.poll()) is not None:
+        if (status := self._reaped()) is not None:
+            code = os.waitstatus_to_exitcode(status)
             raise RuntimeError(f"{self.name} ended with {code}; the end of {self.log}:\n{tail(self.log)}")
+
+    def _reaped(self) -> int | None:
+        """How it ended, told once, to the process that started it."""
+        with contextlib.suppress(FileNotFoundError, ChildProcessError):
+            pid, status = os.waitpid(int(self._number.read_text()), os.WNOHANG)
+            return status if pid else None
+        return None
 
     def _end(self, by: signal.Signals, seconds: float | None = None) -> None:
         """Send a signal, and wait so long for the end."""

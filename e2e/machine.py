@@ -119,8 +119,10 @@ def enter(command: Sequence[str], place: Path) -> int:
 
 
 def join(command: Sequence[str]) -> int:
-    """Run a command beside what runs in the namespace that was made last."""
+    """Run a command in the namespace of the cluster that KUBECONFIG names, or of the one that came up last."""
     runs = sorted(cache().glob(f"run/*/{OUTER}"), key=lambda path: path.stat().st_mtime)
+    named = Path(os.environ.get("KUBECONFIG", "")).parent
+    runs = [run for run in runs if run.parent == named] or runs
     if not runs:
         raise RuntimeError("no cluster is up; `make cluster` brings one up")
     outer = runs[-1].read_text()

@@ -152,7 +152,8 @@ class Node:
         mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
         for path in reversed([path for path in mounts if path.startswith(f"{self.folder}/")]):
             run_quietly("umount", "--lazy", path)
-        run_quietly("ip", "netns", "delete", self.name)
+        ip("link", "delete", self._link)  # the kernel takes its time with a namespace, and the name is wanted
+        ip("netns", "delete", self.name)
         for name in ("root", "state", "kubelet", "pods", "addresses"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         self._cgroups.remove(self.name)

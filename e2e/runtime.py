@@ -33,7 +33,9 @@ class Containerd(Daemon):
         self.address = folder / "containerd.sock"
         everywhere = folder / "registries" / "_default"
         everywhere.mkdir(parents=True, exist_ok=True)
-        (everywhere / "hosts.toml").write_text(f'server = "{registry}"\n')
+        (everywhere / "hosts.toml").write_text(
+            f'server = "{registry}"\n[host."{registry}"]\n  capabilities = ["pull", "resolve"]\n'
+        )
         config = folder / "containerd.toml"
         config.write_text(settings(folder, self.address))
         super().__init__(name, ["containerd", "--config", config], log, network=network, cgroup=cgroup)
@@ -133,7 +135,8 @@ def pause(path: Path, name: str = PAUSE) -> Path:
     config = {
         "architecture": architecture(),
         "os": "linux",
-        "config": {"Entrypoint": ["/pause"], "User": "65535:65535"},
+        # By its name, an image is not another one: a kubelet that pulled one asks for leave to use its namesake.
+        "config": {"Entrypoint": ["/pause"], "User": "65535:65535", "Labels": {"org.opencontainers.image.title": name}},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
     }
     said = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
