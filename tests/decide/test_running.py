@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from dtj_operator.api.observed import Facts, ForeignChild, PodView, Situation, TrainingView
 from dtj_operator.api.reasons import Reason
-from dtj_operator.api.status import CheckpointStatus, Condition, Phase, Progress
+from dtj_operator.api.status import CheckpointStatus, Condition, LastFailure, Phase, Progress, RoundOf
 from dtj_operator.decide.actions import Create
 from dtj_operator.decide.conditions import condition
 from dtj_operator.decide.plan import plan
@@ -332,6 +332,41 @@ def test_counts_are_held_back_and_told_in_time() -> None:
     assert after(less, plan(less, NOW + timedelta(seconds=6))).ready == "1/2"
 
 
+def written(s: Situation) -> Situation:
+    """The job, whose status was written just now."""
+    return replace(s, status=replace(s.status, clock=replace(s.status.clock, since=NOW)))
+
+
+def test_what_supervisors_say_is_written_once_a_second_at_most() -> None:
+    """A stream may tell another checkpoint, or another trouble, with each of its five lines a second."""
+    s = written(running_job(heard(412, checkpoint_step=410)))
+    soon = NOW + timedelta(seconds=0.2)
+    for training in (heard(412, checkpoint_step=411), heard(412, notice="NothingSaved: no model was seen")):
+        made = plan(replace(s, training=training), soon)
+        assert (made.status, made.actions, made.wake_at) == (None, (), NOW + timedelta(seconds=1))
+    due = replace(s, training=heard(412, notice="NothingSaved: no model was seen"))
+    made = plan(due, NOW + timedelta(seconds=1))
+    assert said(after(due, made), "CheckpointReady") == "False NothingSaved"
+    assert [type(action).__name__ for action in made.actions] == ["Emit"]
+
+
+def test_a_move_takes_with_it_what_was_held_back() -> None:
+    s = written(running_job(heard(412, checkpoint_step=410)))
+    ended = replace(s, pods=(running("worker-0"), exited("worker-1", 1)), training=heard(412, checkpoint_step=411))
+    status = after(ended, plan(ended, NOW + timedelta(seconds=0.2)))
+    assert status.attempt == 1
+    assert status.checkpoint is not None
+    assert status.checkpoint.step == 411
+
+
+def test_a_loss_is_told_as_a_person_reads_it() -> None:
+    s = running_job(heard(412, checkpoint_step=410, loss=0.007751937984496124))
+    s = replace(s, status=replace(s.status, checkpoint=None))
+    progress = after(s, plan(s, NOW)).progress
+    assert progress is not None
+    assert progress.loss == 0.00775194
+
+
 @pytest.mark.parametrize("phase", ["Starting", "Running"])
 @pytest.mark.parametrize(
     ("lost", "isolated", "foreign", "made"),
@@ -386,6 +421,31 @@ def test_the_last_culprits_stay(keep: int, gone: list[str]) -> None:
     job = spec(keepFailedPods=keep)
     s = attempt(pods, job=job, number=3, status={"last_failure": replace(last, pod="mnist-worker-0-2")})  # type: ignore[type-var]
     assert kinds(plan(s, NOW)) == [f"Delete {name}" for name in gone]
+
+
+@pytest.mark.parametrize(
+    ("keep", "culprit", "gone"),
+    [
+        pytest.param(2, "evaluator-0-0", ["worker-0-1"], id="the evaluator's last of all"),
+        pytest.param(3, "evaluator-0-0", [], id="all three"),
+        pytest.param(1, "evaluator-0-0", ["worker-1-2", "worker-0-1"], id="the evaluator's alone"),
+        pytest.param(2, "worker-1-2", ["worker-0-1"], id="a worker's after it"),
+    ],
+)
+def test_an_evaluators_pod_is_kept_beside_those_of_the_gang(keep: int, culprit: str, gone: list[str]) -> None:
+    """Of two failed attempts a worker's pod each, of the evaluator one; its rounds have nothing to do with theirs."""
+    old = [exited("worker-1", 1, 2), exited("worker-0", 1, 1), exited("evaluator-0", 1, 0 if culprit[0] == "e" else 3)]
+    new = [running("worker-0", 4), running("worker-1", 4), running("evaluator-0", 5)]
+    job = spec(keepFailedPods=keep, roles={"evaluator": {"replicas": 1}})
+    role, index, _ = culprit.split("-")
+    last = LastFailure(
+        at=ago(60), attempt=3, failure_class="Application", role=role, index=int(index), pod=f"mnist-{culprit}",
+        exit_code=1,
+    )  # fmt: skip
+    s = attempt([*old, *new], job=job, number=4, status={"last_failure": last})
+    rounds = {**s.status.rounds, "evaluator": [RoundOf("0", 5)]}
+    s = replace(s, status=replace(s.status, rounds=rounds))
+    assert sorted(kinds(plan(s, NOW))) == sorted(f"Delete {name}" for name in gone)
 
 
 def test_time_is_counted_and_lost_training_taken_off() -> None:

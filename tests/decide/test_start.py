@@ -96,6 +96,14 @@ def queued(job_fields: Situation, **gang: Any) -> Situation:
         pytest.param(
             accepted(foreign_names=(ForeignChild("Service", "mnist-peers", terminating=False),)),
             "Pending",
+            "False NameTaken",
+            "Service mnist-peers has no owner: rename this job, or remove what has the name",
+            [],
+            id="a name that someone has taken by hand",
+        ),
+        pytest.param(
+            accepted(foreign_names=(ForeignChild("Service", "mnist-peers", terminating=False, is_left=True),)),
+            "Pending",
             "False WaitingForPredecessor",
             "Service mnist-peers belongs to no job that lives; it is waited for, remove it if it stays",
             [],
@@ -112,13 +120,22 @@ def queued(job_fields: Situation, **gang: Any) -> Situation:
             id="somebody else's name",
         ),
         pytest.param(
-            accepted(predecessors=("mnist-worker-0-4", "mnist-worker-1-4")),
+            accepted(predecessors=(leaving(running("worker-0", 4)), running("worker-1", 4))),
             "Pending",
             "False WaitingForPredecessor",
             "waits for Pod mnist-worker-0-4 of an earlier job to be gone; "
             "waits for Pod mnist-worker-1-4 of an earlier job to be gone",
             [],
             id="pods of a predecessor, of another round",
+        ),
+        pytest.param(
+            accepted(predecessors=(leaving(running("worker-0", 4), seconds=30 + 121), running("worker-1", 4))),
+            "Pending",
+            "False WaitingForPredecessor",
+            "waits for Pod mnist-worker-0-4 of an earlier job to be gone; "
+            "waits for Pod mnist-worker-1-4 of an earlier job to be gone",
+            ["Delete worker-0-4 by force"],
+            id="a pod of a predecessor that does not go away",
         ),
         pytest.param(
             accepted(),

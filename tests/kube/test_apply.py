@@ -147,14 +147,16 @@ async def test_what_exists_and_is_ours_counts_as_made(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "told"),
+    ("owner", "told", "is_left"),
     [
-        pytest.param(None, None, id="nobody's"),
-        pytest.param("Secret", "Secret owner", id="somebody's"),
-        pytest.param(JOB.kind, None, id="of a job that is gone"),
+        pytest.param(None, None, False, id="nobody's"),
+        pytest.param("Secret", "Secret owner", False, id="somebody's"),
+        pytest.param(JOB.kind, None, True, id="of a job that is gone"),
     ],
 )
-async def test_a_name_that_someone_else_has_is_never_taken(bench: Bench, owner: str | None, told: str | None) -> None:
+async def test_a_name_that_someone_else_has_is_never_taken(
+    bench: Bench, owner: str | None, told: str | None, is_left: bool
+) -> None:
     foreign = bench.service()
     foreign["metadata"]["ownerReferences"] = []
     if owner:
@@ -169,7 +171,8 @@ async def test_a_name_that_someone_else_has_is_never_taken(bench: Bench, owner: 
     await bench.client.create(foreign)
     assert await bench.act(Create(bench.service()), Create(bench.pod(0))) == "Refused"
     s = bench.situation
-    assert s.foreign_names == (ForeignChild("Service", "mnist-peers", terminating=False, owner=told),)
+    foreigner = ForeignChild("Service", "mnist-peers", terminating=False, owner=told, is_left=is_left)
+    assert s.foreign_names == (foreigner,)
     assert not s.children
     assert not s.pods
     live = await bench.client.get(SERVICE, "default", "mnist-peers")

@@ -82,7 +82,7 @@ def test_a_situation_holds_the_job_and_its_own_children(store: Store) -> None:
     }
     assert s.annotations == {"dtj.dev/fault": "worker:0@step=3"}
     assert s.nodes is None
-    assert s.predecessors == ("mnist-worker-7-0",)
+    assert [pod.name for pod in s.predecessors] == ["mnist-worker-7-0"]
 
 
 @pytest.mark.parametrize("name", ["mnist-peers", "mnist-tensorboard"])

@@ -206,6 +206,33 @@ async def test_jobs_that_are_restarting_hear_of_nodes(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
+async def test_jobs_that_wait_for_pods_of_an_earlier_one_hear_of_nodes(cluster: Cluster) -> None:
+    task = asyncio.create_task(cluster.admissions.run())
+    pending = cluster.job("one", phase="Pending")
+    assert cluster.wanted == 0
+    owner = {"kind": "DistributedTrainingJob", "name": "one", "uid": "earlier", "controller": True}
+    labels = {"dtj.dev/job-name": "one", "dtj.dev/role": "worker", "dtj.dev/index": "0", "dtj.dev/round": "0"}
+    metadata = {
+        "name": "one-worker-0-0",
+        "namespace": "ml",
+        "uid": "p",
+        "resourceVersion": "99",
+        "creationTimestamp": "2026-11-30T10:00:00Z",
+        "labels": labels,
+        "ownerReferences": [owner],
+    }
+    spec = {"containers": [{"name": "trainer"}], "nodeName": "n1"}
+    cluster.store.put(POD, {"metadata": metadata, "spec": spec})
+    cluster.admissions.consider(pending.key, cluster.store.situation(pending.key))
+    assert cluster.wanted == 1
+    cluster.known()
+    cluster.node("n1", 1, ready="False")
+    await asyncio.sleep(1)
+    assert cluster.marked == ["one"]
+    task.cancel()
+
+
+@pytest.mark.looptime
 async def test_it_answers_when_something_changes_and_has_the_fleet_watched_meanwhile() -> None:
     cluster = Cluster()
     loop = asyncio.get_running_loop()

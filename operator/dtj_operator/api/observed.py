@@ -133,7 +133,9 @@ class ForeignChild(Struct, frozen=True):
     name: str
     terminating: bool
     owner: str | None = None
-    """Kind and name of its controller, where it has one that still lives; None: nobody's, or its owner is gone."""
+    """Kind and name of its controller, where it has one that still lives."""
+    is_left: bool = False
+    """Its owner was a job that is gone: garbage collection takes it."""
 
 
 class Facts(Struct, frozen=True):
@@ -183,8 +185,8 @@ class Situation(Struct, frozen=True):
     children: frozenset[tuple[str, str, str, str]] = frozenset()
     """(kind, name, uid, digest of what it was made as, or "") of our own children but pods that exist."""
     foreign_names: tuple[ForeignChild, ...] = ()
-    predecessors: tuple[str, ...] = ()
-    """Names of pods of an earlier job of this name in which a trainer may still run: they bear our tasks' addresses."""
+    predecessors: tuple[PodView, ...] = ()
+    """Pods of an earlier job of this name in which a trainer may still run: they bear our tasks' addresses."""
     claim_access_modes: tuple[str, ...] | None = None
     """Of the existing claim that the spec names; None where it has not been read."""
     refusals: tuple[str, ...] = ()

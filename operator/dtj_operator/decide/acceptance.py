@@ -12,6 +12,7 @@ from dtj_operator.decide.children import isolated
 from dtj_operator.decide.deadlines import refused_template
 from dtj_operator.decide.members import Members
 from dtj_operator.decide.report import edited
+from dtj_operator.decide.stopping import deletes
 from dtj_operator.decide.words import is_quota
 from dtj_operator.desired.pods import pod
 from dtj_operator.desired.probes import probe_of, template_hash
@@ -86,17 +87,19 @@ def _refuse(s: Situation, reason: Reason, words: str, now: Time, *actions: Actio
 
 def _names_taken(s: Situation, now: Time) -> Plan:
     """Waits until the names are free: they are looked at again before each plan, and the next one is soon."""
-    taken = [child for child in s.foreign_names if not child.terminating and child.owner is not None]
+    taken = [child for child in s.foreign_names if not child.terminating and not child.is_left]
     if taken:
-        words = "; ".join(f"{c.kind} {c.name} belongs to {c.owner}" for c in taken)
+        words = "; ".join(f"{c.kind} {c.name} {f'belongs to {c.owner}' if c.owner else 'has no owner'}" for c in taken)
         words += ": rename this job, or remove what has the name"
         return _refuse(s, "NameTaken", words, now)
     # Its pods may be of other rounds, and so have other names; but their addresses are those of this job's tasks.
     named = {child.name for child in s.foreign_names}
-    pods = [ForeignChild("Pod", name, terminating=True) for name in s.predecessors if name not in named]
+    pods = [ForeignChild("Pod", p.name, terminating=True) for p in s.predecessors if p.name not in named]
     shown, more = pods[:MOST_NAMED], len(pods) - MOST_NAMED
     words = "; ".join(map(_left_behind, (*s.foreign_names, *shown))) + (f"; and {more} more pods" * (more > 0))
-    return _refuse(s, "WaitingForPredecessor", words, now)
+    # Nobody else ends a pod whose node no longer answers; its trainer writes into its own job's folder alone.
+    overdue = deletes(s, [pod for pod in s.predecessors if pod.deleting_since is not None], now)
+    return _refuse(s, "WaitingForPredecessor", words, now, *overdue)
 
 
 def _left_behind(child: ForeignChild) -> str:

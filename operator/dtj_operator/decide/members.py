@@ -142,13 +142,14 @@ def _kept(s: Situation, old: list[PodView], now: Time) -> frozenset[str]:
     """Names of the culprits' pods of the last failed attempts, as many as `keepFailedPods` says.
 
     The status names the last culprit only. Of an attempt before that, all but the culprit's pod were deleted before the
-    next one began, so what is left of it and has failed is what was kept.
+    next one began, so what is left of it and has failed is what was kept. The evaluator's pods are of no attempt: an
+    old one that has failed was a culprit itself, and beside one every old pod of the gang is of an attempt before.
     """
     last = s.status.last_failure
     limit = 0 if s.spec is None else s.spec.keep_failed_pods
     if last is None or last.pod is None or limit == 0:
         return frozenset()
-    culprits_round = _round_in(last.pod)
+    gangs_round = None if last.role == "evaluator" else _round_in(last.pod)
     has_ended = last.exit_code is not None or last.signal is not None
     is_ending = has_ended and now < last.at + LAST_WORDS
     kept = [
@@ -157,11 +158,16 @@ def _kept(s: Situation, old: list[PodView], now: Time) -> frozenset[str]:
         if pod.deleting_since is None
         and (
             (pod.name == last.pod and (holds_nothing(pod) or is_ending))
-            or (pod.stage == "Failed" and holds_nothing(pod) and pod.round < culprits_round)
+            or (pod.stage == "Failed" and holds_nothing(pod) and _was_kept(pod, gangs_round))
         )
     ]
-    kept.sort(key=lambda pod: pod.round, reverse=True)
+    kept.sort(key=lambda pod: (pod.name == last.pod, pod.round), reverse=True)
     return frozenset(pod.name for pod in kept[:limit])
+
+
+def _was_kept(pod: PodView, gangs_round: int | None) -> bool:
+    """Whether an old pod that has failed is left of an earlier culprit; `gangs_round`: of the gang's last culprit."""
+    return pod.task.role == "evaluator" or gangs_round is None or pod.round < gangs_round
 
 
 def _round_in(pod: str) -> int:

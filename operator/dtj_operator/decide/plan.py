@@ -12,7 +12,8 @@ alone, and can be derived again after a crash.
     restarting, queued, released            forming.py
     starting, running                       running.py
 
-The statuses they move to are made in `starts.py` and `ends.py`; what a status tells besides, in `report.py`.
+The statuses they move to are made in `starts.py` and `ends.py`; what a status tells besides, in `report.py` and
+`figures.py`.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from dtj_operator.api.bounds import bounded
 from dtj_operator.api.names import MANAGER
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.status import FINAL, JobStatus, Time
-from dtj_operator.decide import acceptance, deadlines, ending, forming, report, running, suspension
+from dtj_operator.decide import acceptance, deadlines, ending, figures, forming, report, running, suspension
 from dtj_operator.decide.actions import Emit, Plan
 from dtj_operator.decide.clock import rolled
 from dtj_operator.decide.events import events
@@ -111,7 +112,7 @@ def _written(s: Situation, before: JobStatus, found: Plan, emits: list[Emit], no
     if before.phase not in FINAL:
         s = replace(s, status=replace(s.status, observed_generation=s.generation))
         if m is not None:
-            status, due = report.told(s, m, before, now)
+            status, due = figures.told(s, m, before, now)
             s = replace(s, status=status)
         s = replace(s, status=bounded(s.status))
         if s.status != before:
@@ -119,7 +120,8 @@ def _written(s: Situation, before: JobStatus, found: Plan, emits: list[Emit], no
     times = [time for time in (due, deadlines.wake_at(s, m, now)) if time is not None]
     return Plan(
         status=s.status if s.status != before else None,
-        actions=(*found.actions, *emits),
+        # What is held back is told when it is written.
+        actions=(*found.actions, *(emits if s.status != before else ())),
         wake_at=min(times, default=None),
         reason=found.reason,
     )

@@ -1,10 +1,7 @@
-"""What the status tells of the world without moving the job: supervisors' words, checkpoints, counts, progress.
+"""What the status tells of the world without moving the job: supervisors' words, checkpoints, refusals.
 
-`seen` takes in what counts at once; `told` adds numbers, and holds them back for a while when nothing else is written.
+Numbers, and how often a status is written for what is told, are `figures.py`'s.
 """
-
-import math
-from datetime import timedelta
 
 from msgspec.structs import replace
 
@@ -12,18 +9,15 @@ from dtj_operator.api import names
 from dtj_operator.api.bounds import cut
 from dtj_operator.api.observed import Situation
 from dtj_operator.api.reasons import Reason
-from dtj_operator.api.status import CheckpointStatus, ConditionType, JobStatus, Progress, RoleStatus, Time
+from dtj_operator.api.status import CheckpointStatus, JobStatus, Time
 from dtj_operator.decide import deadlines, hearing
 from dtj_operator.decide.children import lost
 from dtj_operator.decide.clock import current_attempt
 from dtj_operator.decide.conditions import condition, says, with_condition
 from dtj_operator.decide.members import Members, with_finished
 from dtj_operator.desired.supervision import supervision
-from dtj_operator.gang.choose import choose
 from dtj_worker.contract import TrainingStatus
 
-PROGRESS_EVERY = timedelta(seconds=30)
-COUNTS_EVERY = timedelta(seconds=10)
 STALL_SHARE = 6
 """A stall is told after this part of `stallSeconds`, long before it ends the attempt."""
 LEAST_STALL_SECONDS = 60
@@ -52,24 +46,6 @@ def seen(s: Situation, m: Members, now: Time) -> JobStatus:
     status = _progress_known(s, status, now)
     status = _with_refusal(s, m, status)
     return edited(replace(s, status=status), now)
-
-
-def told(s: Situation, m: Members, before: JobStatus, now: Time) -> tuple[JobStatus, Time | None]:
-    """The status with counts and progress, and when what is held back is due; a written status has the newest."""
-    counted = _counted(s, m)
-    complete = replace(counted, progress=_progress(s, counted))
-    if complete == s.status:
-        return s.status, None
-    dues = []
-    if counted != s.status:
-        dues.append((before.clock.since or now) + COUNTS_EVERY)
-    if complete.progress != counted.progress:
-        dues.append(counted.progress.at + PROGRESS_EVERY if counted.progress else now)
-    # The evaluator's count is what tells a lost evaluator from one that was never made.
-    at_once = s.status != before or _evaluator_scheduled(counted) != _evaluator_scheduled(before)
-    if at_once or before.clock.since is None or min(dues) <= now:
-        return complete, None
-    return s.status, min(dues)
 
 
 def edited(s: Situation, now: Time) -> JobStatus:
@@ -190,90 +166,8 @@ def _with_refusal(s: Situation, m: Members, status: JobStatus) -> JobStatus:
     return replace(status, reason=cut(f"{REFUSED}{s.refusals[-1]}")) if s.refusals else status
 
 
-def _counted(s: Situation, m: Members) -> JobStatus:
-    """Pods by role, and why those that start take their time."""
-    roles: dict[str, RoleStatus] = {}
-    for role in dict.fromkeys(task.role for task in m.topology.tasks):
-        tasks = [task for task in m.topology.tasks if task.role == role]
-        pods = [m.wanted[task] for task in tasks if task in m.wanted and task not in m.finished]
-        done = sum(task in m.finished for task in tasks)
-        roles[role] = RoleStatus(
-            desired=len(tasks),
-            scheduled=done + sum(pod.node is not None for pod in pods),
-            running=sum(pod.stage == "Running" for pod in pods),
-            succeeded=done + sum(pod.stage == "Succeeded" for pod in pods),
-            failed=sum(pod.stage == "Failed" for pod in pods),
-        )
-    gang = [count for role, count in roles.items() if role != "evaluator"]
-    ready = f"{sum(count.running + count.succeeded for count in gang)}/{len(m.topology.gang)}"
-    return _with_waits(s, m, replace(s.status, roles=roles, ready=ready))
-
-
-def _with_waits(s: Situation, m: Members, status: JobStatus) -> JobStatus:
-    """What a released gang, or a starting attempt, waits for: who, where, why."""
-    if s.spec is not None and status.phase == "Queued" and status.gang.admitted_at is not None:
-        words = choose(s.spec, s.facts)[0].state(s, m.topology).waiting_for or "the gang is being bound"
-        status = replace(status, gang=replace(status.gang, waiting_for=cut(words)))
-        return _with_words(status, "GangScheduled", words)
-    if status.phase == "Starting" and says(status, "Training", "Starting"):
-        waits = deadlines.schedule(s, m)
-        return _with_words(status, "Training", waits.blames.partition(": ")[2] if waits else "all containers run")
-    return status
-
-
-def _with_words(status: JobStatus, kind: ConditionType, words: str) -> JobStatus:
-    said = condition(status, kind)
-    if said is None:
-        return status
-    conditions = [replace(c, message=cut(words)) if c is said else c for c in status.conditions]
-    return replace(status, reason=cut(words), conditions=conditions)
-
-
-def _progress(s: Situation, status: JobStatus) -> Progress | None:
-    """The newest word about the training; the last one stands while there is no newer."""
-    if s.training is None or not hearing.speaks(s) or status.phase not in ("Starting", "Running"):
-        return status.progress
-    training, old = s.training.status, status.progress
-    new = Progress(
-        at=s.training.heard_at,
-        epoch=training.epoch,
-        epochs=training.epochs,
-        step=training.step,
-        loss=_finite(training.loss),
-        examples_per_second=_finite(training.examples_per_s),
-        eta=_eta(s, status, training),
-    )
-    has_news = training.step is not None and (old is None or replace(new, at=old.at, eta=old.eta) != old)
-    return new if has_news else old
-
-
-def _eta(s: Situation, status: JobStatus, training: TrainingStatus) -> Time | None:
-    """When all epochs are done at the pace of this attempt so far."""
-    attempt = current_attempt(status)
-    if s.training is None or attempt is None or attempt.first_step is None or not training.epoch or not training.epochs:
-        return None
-    made = training.epoch - (attempt.resumed_from_epoch or 0)
-    left = training.epochs - training.epoch
-    if made <= 0 or left < 0:
-        return None
-    try:
-        return s.training.heard_at + (s.training.heard_at - attempt.first_step) / made * left
-    except OverflowError:
-        return None  # A program that trains until something else stops it has more epochs than the calendar has days.
-
-
-def _finite(number: float | None) -> float | None:
-    """JSON knows neither NaN nor infinity."""
-    return number if number is not None and math.isfinite(number) else None
-
-
 def _claim(s: Situation) -> str | None:
     place = s.spec.checkpoint if s.spec else None
     if place is None:
         return None
     return names.checkpoint_claim(s.key.name) if place.volume_claim_template else place.persistent_volume_claim
-
-
-def _evaluator_scheduled(status: JobStatus) -> int:
-    role = status.roles.get("evaluator")
-    return role.scheduled if role else 0

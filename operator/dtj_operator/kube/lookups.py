@@ -47,11 +47,14 @@ class Lookups:
         if _is_ours(live, s):
             self._store.put(kind, live)
             return True
+        owner = views.controller(live)
+        is_left = owner is not None and self._was_a_job(s.key.namespace, owner)
         foreign[kind.kind, name] = ForeignChild(
             kind=kind.kind,
             name=name,
             terminating="deletionTimestamp" in live["metadata"],
-            owner=self._living_owner(s.key.namespace, live),
+            owner=f"{owner['kind']} {owner['name']}" if owner and not is_left else None,
+            is_left=is_left,
         )
         return False
 
@@ -63,14 +66,9 @@ class Lookups:
                 return None
             raise
 
-    def _living_owner(self, namespace: str, live: Json) -> str | None:
-        """Kind and name of the object's controller. Of owners that are no jobs it can't be told whether they live."""
-        owner = views.controller(live)
-        if owner is None:
-            return None
-        if owner["kind"] == names.KIND and not self._store.has_job(JobKey(namespace, owner["name"]), owner["uid"]):
-            return None
-        return f"{owner['kind']} {owner['name']}"
+    def _was_a_job(self, namespace: str, owner: Json) -> bool:
+        """Whether an owner is a job that is gone. Of owners that are no jobs it can't be told whether they live."""
+        return owner["kind"] == names.KIND and not self._store.has_job(JobKey(namespace, owner["name"]), owner["uid"])
 
 
 def _is_ours(live: Json, s: Situation) -> bool:

@@ -88,7 +88,7 @@ class Store:
             unanswered=notes.unanswered,
             children=frozenset((*name, record.uid, record.made_of) for name, record in own if record.view is None),
             foreign_names=tuple(notes.foreign.values()),
-            predecessors=tuple(pod.name for pod in _pods(r for r in records.values() if _is_earlier(r, job.uid))),
+            predecessors=_pods(r for r in records.values() if _is_earlier(r, job.uid)),
             claim_access_modes=notes.claim_access_modes,
             refusals=tuple(notes.refusals),
             facts=self.facts,

@@ -1,4 +1,4 @@
-"""Who needs to know of nodes: gangs that wait for an answer of `gang/builtin.py`, and jobs that are restarting."""
+"""Who needs to know of nodes: gangs that wait for an answer of `gang/builtin.py`, and jobs that wait for old pods."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ WORDS = timedelta(seconds=10)
 
 
 class Admissions:
-    """Keeps who waits, who was released and who restarts, so that news of the fleet take no look at all other jobs."""
+    """Keeps who waits, who was released and who reads nodes: news of the fleet take no look at all other jobs."""
 
     def __init__(
         self,
@@ -43,17 +43,17 @@ class Admissions:
         self._waiting: dict[JobKey, WaitingGang] = {}
         self._released: dict[JobKey, ReleasedGang] = {}
         self._told: dict[JobKey, Time] = {}
-        self._restarting: set[JobKey] = set()
+        self._reading: set[JobKey] = set()
         self._nodes: tuple[object, ...] = ()
 
     def consider(self, key: JobKey, s: Situation | None) -> None:
         """Take note of a job as it is now; None: it is gone."""
-        if s is not None and s.status.phase == "Restarting" and s.facts.has_node_rights:
-            # Pods of the old attempt may be on nodes that are gone, and a drain may go on: rules that read nodes.
-            self._restarting.add(key)
+        if s is not None and (s.status.phase == "Restarting" or s.predecessors) and s.facts.has_node_rights:
+            # Old pods may be on nodes that are gone, and a drain may go on: rules that read nodes.
+            self._reading.add(key)
             self._want_fleet()
         else:
-            self._restarting.discard(key)
+            self._reading.discard(key)
         waiting, released = _roles(s)
         if self._waiting.get(key) != waiting or self._released.get(key) != released:
             _keep(self._waiting, key, waiting)
@@ -100,11 +100,11 @@ class Admissions:
             self._mark(key)
 
     def _tell_of_nodes(self) -> None:
-        """Mark the jobs that are restarting when a node came, went, failed or was cordoned."""
+        """Mark the jobs whose old pods are waited for when a node came, went, failed or was cordoned."""
         nodes = tuple((n.name, n.ready, n.unschedulable, n.taints) for n in self._fleet.nodes() or ())
         if nodes != self._nodes:
             self._nodes = nodes
-            for key in self._restarting:
+            for key in self._reading:
                 self._mark(key)
 
     def _is_fresh(self, key: JobKey) -> bool:
