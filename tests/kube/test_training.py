@@ -47,7 +47,7 @@ class World:
         return self.now
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not holds():
                 await self.asked.wait()
                 self.asked.clear()
@@ -118,7 +118,7 @@ async def test_what_the_chiefs_supervisor_says_lies_in_the_store(
     async with Trainings(lines_over_http(session), world.store, world.clock, world.mark) as trainings:
         trainings.follow(KEY, world.store.situation(KEY))
         trainings.follow(KEY, world.store.situation(KEY))
-        await asyncio.wait_for(world.heard.wait(), 10)
+        await asyncio.wait_for(world.heard.wait(), 60)
     assert world.training == TrainingView(STATUS, START)
     assert script.requests == [("GET", "/v1/training", f"Bearer {objects.token(b'key', 'job')}")]
 
@@ -158,7 +158,7 @@ async def test_a_hostile_answer_is_no_word(
     script.answers = [says_lines(sent, stays=True), says_lines(line(STATUS), stays=True)]
     async with Trainings(lines_over_http(session), world.store, world.clock, world.mark) as trainings:
         trainings.follow(KEY, world.store.situation(KEY))
-        await asyncio.wait_for(world.heard.wait(), 10)
+        await asyncio.wait_for(world.heard.wait(), 60)
     assert world.training == TrainingView(STATUS, START)
     assert len(script.requests) == 2
 
@@ -168,7 +168,7 @@ async def test_a_redirect_leads_nowhere(script: Script, world: World, session: a
     script.answers = [says(302, Location=f"{script.url}/elsewhere"), says_lines(line(STATUS), stays=True)]
     async with Trainings(lines_over_http(session), world.store, world.clock, world.mark) as trainings:
         trainings.follow(KEY, world.store.situation(KEY))
-        await asyncio.wait_for(world.heard.wait(), 10)
+        await asyncio.wait_for(world.heard.wait(), 60)
     assert {path for _, path, _ in script.requests} == {"/v1/training"}
 
 
@@ -179,7 +179,7 @@ async def test_words_are_cleaned(script: Script, world: World, session: aiohttp.
     script.answers = [says_lines(line(sent), stays=True)]
     async with Trainings(lines_over_http(session), world.store, world.clock, world.mark) as trainings:
         trainings.follow(KEY, world.store.situation(KEY))
-        await asyncio.wait_for(world.heard.wait(), 10)
+        await asyncio.wait_for(world.heard.wait(), 60)
     assert world.training is not None
     told = world.training.status
     assert (told.loss, told.notice) == (None, "a b")
@@ -227,7 +227,7 @@ async def test_another_pod_is_another_source_and_the_old_word_is_void(
     script.answers = [says_lines(line(STATUS), stays=True), says(503)]
     async with Trainings(lines_over_http(session), world.store, world.clock, world.mark) as trainings:
         trainings.follow(KEY, world.store.situation(KEY))
-        await asyncio.wait_for(world.heard.wait(), 10)
+        await asyncio.wait_for(world.heard.wait(), 60)
         world.runs(script.url, uid="second", round_=1, version=9)
         trainings.follow(KEY, world.store.situation(KEY))
         assert world.training is None

@@ -51,12 +51,17 @@ class Embedded:
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 with self.objects.watch(storage) as watch:
+                    body = self.objects.find(storage, namespace, name)
+                    if body is not None and holds(body):
+                        return body
+                    # One by one: what comes in one turn of the loop with the next state would pass unseen.
                     while True:
-                        body = self.objects.find(storage, namespace, name)
-                        if body is not None and holds(body):
-                            return body
                         await watch.arrival()
-                        watch.take()
+                        for change in watch.take():
+                            if (change.entry.namespace, change.entry.name) == (namespace, name):
+                                body = change.entry.decode()
+                                if change.type != "DELETED" and holds(body):
+                                    return body
         except TimeoutError:
             raise AssertionError(
                 f"{name} never came so far: {msgspec.json.format(msgspec.json.encode(body)).decode()}"

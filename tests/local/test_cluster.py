@@ -64,7 +64,7 @@ async def test_a_job_runs_from_its_manifest_to_its_end(whole: Embedded) -> None:
 
 async def test_an_operator_that_dies_is_started_again_and_goes_on(whole: Embedded) -> None:
     whole.objects.create(JOBS, counting("count", 2, "--steps", "100"))
-    await whole.until("count", in_phase("Running"), JOBS)
+    await whole.until("count", in_phase("Starting", "Running"), JOBS)
     operator = whole.cluster.operator
     assert operator is not None
     assert operator.pid is not None

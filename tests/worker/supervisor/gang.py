@@ -33,7 +33,7 @@ COUNTER = str(Path(__file__).parents[2] / "programs" / "counter.py")
 PORTS, RESERVED = Ports(is_private=False), list[Slot]()
 TOKEN = "a-token-of-the-job"
 UID = "6f1d2c3b-aaaa-bbbb-cccc-000000000001"
-WITHIN = 30.0
+WITHIN = 60.0
 """Seconds that anything here may take before a test says what it waited for."""
 
 

@@ -33,7 +33,7 @@ class Port:
     """How far the server's clock is ahead of ours."""
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(self.address, timeout=10)
+        return socket.create_connection(self.address, timeout=60)
 
     def ask(self, head: str, body: bytes = b"") -> tuple[int, str]:
         """Status and text of the answer; the request's last line ends follow by themselves."""
