@@ -32,7 +32,9 @@ class FailureRule(Fields, frozen=True):
         default_factory=list
     )
     exit_codes: Annotated[
-        list[Annotated[int, Meta(ge=0, le=255)]], Meta(max_length=256), about("Exit codes of the culprit.")
+        list[Annotated[int, Meta(ge=0, le=255)]],
+        Meta(max_length=256),
+        about("Exit codes of the culprit; 128 + n for one that signal n has ended, so 137 for SIGKILL."),
     ] = field(default_factory=list)
     reasons: Annotated[
         list[Label], Meta(max_length=32), about("Failure classes, or reasons of Kubernetes such as OOMKilled.")
