@@ -9,6 +9,8 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from dtj_operator.api import cel
+
 Schema = Mapping[str, Any]
 Parts = tuple[str | int, ...]
 """Where a value lies: names of fields and places in lists."""
@@ -100,12 +102,11 @@ class RuleSet:
         return self._check(self._schema, declared(self._schema, new), before, ())
 
     def _compile(self, schema: Schema) -> None:
-        import cel  # noqa: PLC0415 - the operator's image is without it
-
+        compiled = cel.library().compile
         for rule in schema.get(_RULES, ()):
             for text in (rule["rule"], rule.get("messageExpression")):
                 if text is not None and text not in self._programs:
-                    self._programs[text] = cel.compile(text)
+                    self._programs[text] = compiled(text)
         for below in (*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")):
             if isinstance(below, dict):
                 self._compile(below)

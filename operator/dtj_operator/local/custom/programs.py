@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dtj_operator.api import cel
+
 if TYPE_CHECKING:
     from cel import Context, Program
 
@@ -47,17 +49,14 @@ def rule_of(given: Json) -> Rule:
 @functools.cache
 def program(text: str) -> "Program":
     """The compiled expression; ValueError for what is no CEL."""
-    # Importing it takes 0.3 s, which servers without rules need not spend.
-    import cel  # noqa: PLC0415
-
-    return cel.compile(text)
+    compiled: Program = cel.library().compile(text)
+    return compiled
 
 
 def context_of(variables: Json) -> "Context":
     """Variables converted for CEL once, however many rules read them."""
-    import cel  # noqa: PLC0415
-
-    return cel.Context(variables=variables)
+    context: Context = cel.library().Context(variables=variables)
+    return context
 
 
 def needs_of(reads: Iterable[Path]) -> Needs | None:
