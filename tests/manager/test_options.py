@@ -2,6 +2,7 @@
 
 import pytest
 
+from dtj_operator.manager.main import pause_seconds
 from dtj_operator.manager.options import parse
 
 
@@ -36,7 +37,7 @@ def test_the_environment_is_heard_and_the_command_line_goes_before() -> None:
         pytest.param(["--operator-labels", "app"], "expected key=value", id="labels"),
         pytest.param(["--monitoring", "{}"], "JSON list of NetworkPolicyPeers", id="peers"),
         pytest.param(["--port", "http"], "invalid int", id="port"),
-        pytest.param(["--namespace", "a"], "", id="a prefix is taken for what it begins"),
+        pytest.param(["--namespace", "a, a"], "", id="a prefix is taken for what it begins, a name twice for one"),
     ],
 )
 def test_a_mistake_is_named(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,3 +47,13 @@ def test_a_mistake_is_named(arguments: list[str], words: str, capsys: pytest.Cap
     with pytest.raises(SystemExit):
         parse(arguments, {})
     assert words in capsys.readouterr().err
+
+
+def test_a_typo_in_a_variable_is_not_taken_for_a_no(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse([], {"DTJ_LEASE": "ture"})
+    assert "DTJ_LEASE: 'ture' is neither true nor false" in capsys.readouterr().err
+
+
+def test_a_process_that_starts_again_for_ever_waits_a_minute_each_time() -> None:
+    assert [pause_seconds(restarts) for restarts in (0, 1, 5, 6, 5000)] == [1, 2, 32, 60, 60]

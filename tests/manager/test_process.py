@@ -164,6 +164,17 @@ async def test_a_second_one_stands_by_and_takes_over(start: Start, client: HttpC
             assert "dtj_api_calls_total" in await response.text()
 
 
+@pytest.mark.parametrize(("options", "address"), [((), "00000000"), (("--local",), "0100007F")])
+async def test_health_and_metrics_of_an_embedded_cluster_are_for_this_machine(
+    start: Start, options: tuple[str, ...], address: str
+) -> None:
+    port = free_ports(1)
+    operator = await start("--port", str(port), *options)
+    await operator.says("the operator is ready")
+    listening = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines() if " 0A " in line]
+    assert f"{address}:{port:04X}" in listening
+
+
 async def test_who_loses_the_lease_ends_and_says_why(start: Start, client: HttpClient) -> None:
     operator = await start()
     await operator.says("the operator is ready")

@@ -1,6 +1,7 @@
 """What the operator finds out before it starts, and in which words it says that it can't."""
 
 import asyncio
+import base64
 
 import pytest
 
@@ -31,16 +32,17 @@ async def test_a_missing_crd_is_named() -> None:
     await server.stop()
 
 
+NO_KEY = "holds no 'key' of 32 bytes; delete it"
 FORBIDDEN = says(403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "you may not"})
 LIST = says(200, {"metadata": {"resourceVersion": "1"}, "items": []})
-KEY = says(200, {"data": {"key": "a2V5"}})
+KEY = says(200, {"data": {"key": base64.b64encode(b"k" * KEY_BYTES).decode()}})
 
 
 async def test_without_the_right_to_nodes_it_works_and_says_so(script: Script) -> None:
     script.answers = [LIST, FORBIDDEN, KEY]
     async with script.client() as client:
         facts = await survey(client, ASKED, ("ml",))
-    assert (facts.has_node_rights, facts.token_key) == (False, b"key")
+    assert (facts.has_node_rights, facts.token_key) == (False, b"k" * KEY_BYTES)
     assert script.requests[0][1] == JOB.path("ml")
 
 
@@ -49,10 +51,10 @@ async def test_without_the_right_to_nodes_it_works_and_says_so(script: Script) -
     [
         pytest.param([FORBIDDEN], "may not list jobs in namespace ml: you may not; grant it", id="no right to jobs"),
         pytest.param([LIST, LIST, LIST, FORBIDDEN], "dtj-operator-token-key can't be read or made", id="no secrets"),
-        pytest.param([LIST, LIST, LIST, says(200, {})], "holds no 'key'; delete it", id="a Secret of something else"),
-        pytest.param(
-            [LIST, LIST, LIST, says(200, {"data": {"key": "%"}})], "holds no 'key'; delete it", id="a broken Secret"
-        ),
+        pytest.param([LIST, LIST, LIST, says(200, {})], NO_KEY, id="a Secret of something else"),
+        pytest.param([LIST, LIST, LIST, says(200, {"data": {"key": "%"}})], NO_KEY, id="a broken Secret"),
+        pytest.param([LIST, LIST, LIST, says(200, {"data": {"key": ""}})], NO_KEY, id="a Secret that is none"),
+        pytest.param([LIST, LIST, LIST, says(200, {"data": None})], NO_KEY, id="an empty Secret"),
     ],
 )
 async def test_what_is_missing_is_named(script: Script, answers: list[object], words: str) -> None:

@@ -85,7 +85,9 @@ async def _work(options: Options) -> None:
             aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
         )
         if options.port:
-            stack.push_async_callback((await _serve(health, options.port)).cleanup)
+            # On a machine that is no cluster's nobody else has to know how many jobs there are.
+            host = "127.0.0.1" if options.local else None
+            stack.push_async_callback((await _serve(health, options.port, host)).cleanup)
         facts = await survey(client, options.facts(), options.namespaces)
         lease = Lease(client, options.operator_namespace, LEASE_NAME, options.identity) if options.lease else None
         if lease:
@@ -116,9 +118,9 @@ async def _work(options: Options) -> None:
         await _race(loop_over_jobs, *([lease.keep()] if lease else []), watching)
 
 
-async def _serve(health: Health, port: int) -> web.AppRunner:
+async def _serve(health: Health, port: int, host: str | None) -> web.AppRunner:
     try:
-        return await health.serve(port)
+        return await health.serve(port, host)
     except OSError as error:
         raise BadConfiguration(f"port {port} can't be listened on: {error.strerror}; name another by --port") from error
 
@@ -152,8 +154,14 @@ def _start_again(ran_seconds: float) -> NoReturn:
     """Replace the process by a fresh one: nothing in memory is worth keeping, and half of it may be wrong."""
     restarts = int(os.environ.get(ENV_RESTARTS, "0")) if ran_seconds < QUIET_SECONDS else 0
     os.environ[ENV_RESTARTS] = str(restarts + 1)
-    time.sleep(min(2.0**restarts, LONGEST_PAUSE_SECONDS))
+    time.sleep(pause_seconds(restarts))
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def pause_seconds(restarts: int) -> float:
+    """How long to wait after so many restarts in a row."""
+    # A process that starts again for days would otherwise meet the largest float.
+    return min(2.0 ** min(restarts, 10), LONGEST_PAUSE_SECONDS)
 
 
 def _now() -> Time:

@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from dtj_operator.api.observed import Facts
 
+FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
 
 class Options(Struct, frozen=True):
     """`namespaces` is empty for the whole cluster, `port` 0 for no health and metrics."""
@@ -51,8 +53,15 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     def add(name: str, **how: Any) -> None:
         variable = "DTJ_" + name.removeprefix("--").upper().replace("-", "_")
         if variable in environment:
-            how["default"] = _flag(environment[variable]) if "action" in how else environment[variable]
+            how["default"] = flag(variable) if "action" in how else environment[variable]
         parser.add_argument(name, **how)
+
+    def flag(variable: str) -> bool:
+        text = environment[variable].strip().lower()
+        if text not in FLAGS:
+            # Not taken for false: a typo would have two processes write at a time.
+            parser.error(f"{variable}: {environment[variable]!r} is neither true nor false")
+        return FLAGS[text]
 
     boolean = argparse.BooleanOptionalAction
     add("--namespaces", default="", help="watch only these, separated by commas; default: the whole cluster")
@@ -69,12 +78,9 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     add("--json-logs", action=boolean, default=False, help="one JSON object a line")
     add("--verbose", action=boolean, default=False, help="log looks that change nothing, and kopf's own words")
     told = vars(parser.parse_args(arguments))
-    namespaces = [name.strip() for name in told.pop("namespaces").split(",")]
+    # Each once: a namespace that is named twice would be watched twice.
+    namespaces = dict.fromkeys(name.strip() for name in told.pop("namespaces").split(","))
     return Options(namespaces=tuple(filter(None, namespaces)) or (None,), **told)
-
-
-def _flag(text: str) -> bool:
-    return text.lower() in ("1", "true", "yes", "on")
 
 
 def _labels(text: str) -> dict[str, str]:

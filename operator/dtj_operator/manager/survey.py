@@ -67,7 +67,10 @@ async def _token_key(client: Client, namespace: str) -> bytes:
     """The key that all processes of this operator share."""
     try:
         secret = await _key_secret(client, namespace)
-        return base64.b64decode(secret["data"][KEY_FIELD], validate=True)
+        key = base64.b64decode(secret["data"][KEY_FIELD], validate=True)
+        if len(key) < KEY_BYTES:
+            raise ValueError("anyone could guess it")
+        return key
     except ApiError as error:
         if error.code not in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
             raise
@@ -75,9 +78,10 @@ async def _token_key(client: Client, namespace: str) -> bytes:
             f"the Secret {namespace}/{KEY_SECRET} can't be read or made: {error.message}; is {namespace} the "
             "operator's own namespace, and has it the chart's role there?"
         ) from error
-    except (KeyError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise BadConfiguration(
-            f"the Secret {namespace}/{KEY_SECRET} holds no {KEY_FIELD!r}; delete it, and a new one is made"
+            f"the Secret {namespace}/{KEY_SECRET} holds no {KEY_FIELD!r} of {KEY_BYTES} bytes; delete it, and a "
+            "new one is made"
         ) from error
 
 

@@ -107,15 +107,15 @@ class Health:
         self._metrics = metrics
         self.role = "starting"
 
-    async def serve(self, port: int) -> web.AppRunner:
-        """Listen on all addresses. The caller cleans the runner up."""
+    async def serve(self, port: int, host: str | None = None) -> web.AppRunner:
+        """Listen, on all addresses where none is named. The caller cleans the runner up."""
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._show)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
-        await web.TCPSite(runner, port=port).start()
+        await web.TCPSite(runner, host, port).start()
         return runner
 
     async def _healthz(self, _: web.Request) -> web.Response:
