@@ -84,6 +84,11 @@ async def start(server: ApiServer, tmp_path: Path) -> AsyncIterator[Start]:
             await operator.ends()
 
 
+def listening() -> list[str]:
+    """Addresses and ports of this machine that are listened on, as the kernel writes them."""
+    return [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines() if " 0A " in line]
+
+
 def job(name: str = "mnist", namespace: str = "default") -> Json:
     containers = [{"name": "trainer", "image": "dtj/worker", "args": ["train.py"]}]
     return {
@@ -171,8 +176,7 @@ async def test_health_and_metrics_of_an_embedded_cluster_are_for_this_machine(
     port = free_ports(1)
     operator = await start("--port", str(port), *options)
     await operator.says("the operator is ready")
-    listening = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines() if " 0A " in line]
-    assert f"{address}:{port:04X}" in listening
+    assert f"{address}:{port:04X}" in listening()
 
 
 async def test_who_loses_the_lease_ends_and_says_why(start: Start, client: HttpClient) -> None:
