@@ -3,10 +3,12 @@
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import tarfile
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from e2e.programs import alone, build, cache
 from e2e.registry import read
 
 PAUSE = "localhost/pause:1"
+UNUSED_SECONDS = 24 * 3600
 SNAPSHOTTERS = ("aufs", "btrfs", "devmapper", "zfs")
 
 
@@ -97,7 +100,9 @@ def root_with(archives: Sequence[Path], log: Path) -> Path:
     folder = cache() / "containerd" / key(archives)
     with alone(folder):
         if folder.exists():
+            os.utime(folder)
             return folder
+        forget_unused(folder.parent)
         under = root_with(archives[:-1], log) if archives else None
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
             root = Path(scratch) / "root"
@@ -113,6 +118,13 @@ def root_with(archives: Sequence[Path], log: Path) -> Path:
                 containerd.stop()
             root.rename(folder)
     return folder
+
+
+def forget_unused(roots: Path) -> None:
+    """Most of what a root holds is linked to others; a new one comes with every change of an image."""
+    for old in roots.iterdir():
+        if old.is_dir() and time.time() - old.stat().st_mtime > UNUSED_SECONDS:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def key(archives: Sequence[Path]) -> str:

@@ -15,6 +15,8 @@ MOVING = re.compile(
 )
 """Sysctls that are not settings but change by themselves."""
 
+OTHERS = (PREFIX, "buildah-")
+
 
 @dataclasses.dataclass(frozen=True)
 class Survey:
@@ -35,10 +37,10 @@ class Survey:
             firewall=frozenset(said("nft", "list", "ruleset") + said("ipset", "list", "-name")),
             sysctls=frozenset(sysctls()),
             cgroups=frozenset(
-                # Those of runs are the runs' own business: another one may be going on.
+                # Those of runs and of images that are built are their own business: others may be going on.
                 str(path)
                 for path in Path("/sys/fs/cgroup").glob("*/*/")
-                if not path.name.startswith(PREFIX)
+                if not path.name.startswith(OTHERS)
             ),
         )
 
