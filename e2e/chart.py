@@ -59,7 +59,7 @@ class Helm:
             command, input=json.dumps(values or {}), text=True, capture_output=True, env=self._environment, check=False
         )
         if done.returncode:
-            raise HelmError(done.stderr.strip())
+            raise HelmError(f"{done.stdout}{done.stderr}".strip())
         return done.stdout
 
     def install(self, values: Json | None = None, *, namespace: str = NAMESPACE, chart: Path = CHART) -> None:

@@ -15,6 +15,7 @@ Json = dict[str, Any]
 ACCOUNT = "dtj-operator"
 DECISION = "authorization.k8s.io/decision"
 ROLES = ("Role", "ClusterRole")
+BINDINGS = ("rolebindings", "clusterrolebindings")
 TESTER = "Python-urllib"
 """The program of `helm test` runs with the operator's account, and is not the operator."""
 
@@ -73,21 +74,41 @@ def granted() -> set[Right]:
 
 
 def calls(log: Path) -> Iterator[Call]:
-    """The operators' requests for resources; the line that is just being written is left out."""
+    """The operators' requests for resources, but what is refused to one that is just being uninstalled."""
+    unbound: set[str] = set()
     with log.open() as lines:
         for line in lines:
-            if ACCOUNT in line and line.endswith("\n"):
-                call = judged(json.loads(line))
-                if call is not None:
-                    yield call
+            # The last line may be half written.
+            if ACCOUNT not in line or not line.endswith("\n"):
+                continue
+            event = json.loads(line)
+            note_binding(event, unbound)
+            call = judged(event)
+            if call is not None and (call.is_allowed or namespace_of(event) not in unbound):
+                yield call
+
+
+def note_binding(event: Json, unbound: set[str]) -> None:
+    """Take down in which namespaces operators have lost a role: Helm takes the roles before the pods are gone."""
+    about = event.get("objectRef") or {}
+    if about.get("resource") in BINDINGS and about.get("name", "").startswith(ACCOUNT):
+        namespace = about["name"].removeprefix(ACCOUNT).removeprefix("-").removesuffix("-nodes")
+        change = unbound.add if event["verb"] == "delete" else unbound.discard
+        change(namespace or about["namespace"])
 
 
 def judged(event: Json) -> Call | None:
-    user, about = event["user"]["username"], event.get("objectRef")
-    is_operator = user.startswith("system:serviceaccount:") and user.endswith(f":{ACCOUNT}")
+    about = event.get("objectRef")
     decision = event.get("annotations", {}).get(DECISION)
-    if not is_operator or not about or not decision or event.get("userAgent", "").startswith(TESTER):
+    if not namespace_of(event) or not about or not decision or event.get("userAgent", "").startswith(TESTER):
         return None
     resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
     right = Right(about.get("apiGroup", ""), resource, event["verb"])
     return Call(right, about.get("namespace", ""), decision == "allow")
+
+
+def namespace_of(event: Json) -> str:
+    """Where the operator runs that has asked; empty if it was not one."""
+    parts = event["user"]["username"].split(":")
+    is_operator = parts[:2] == ["system", "serviceaccount"] and parts[3:] == [ACCOUNT]
+    return parts[2] if is_operator else ""

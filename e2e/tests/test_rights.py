@@ -3,6 +3,7 @@
 import functools
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +53,20 @@ def test_what_is_complained_of() -> None:
         "used and not granted: list secrets in ml"
     ]
     assert refused([Call(Right("", "nodes", "list"), "", is_allowed=False)]) == [], "it asks, and may be told no"
+
+
+def test_an_operator_that_is_uninstalled_lacks_nothing(tmp_path: Path) -> None:
+    def bound(verb: str, name: str) -> Json:
+        about = {"resource": "clusterrolebindings", "name": name}
+        return {"verb": verb, "user": {"username": "admin"}, "objectRef": about}
+
+    log = tmp_path / "audit.jsonl"
+    no, role = event(allowed=False), "dtj-operator-dtj-system-nodes"
+    said = [bound("patch", role), event(), bound("delete", role), no, no, bound("patch", role), event()]
+    log.write_text("".join(json.dumps(one) + "\n" for one in said) + '{"half": "dtj-operator')
+    assert [call.is_allowed for call in calls(log)] == [True, True]
+    log.write_text("".join(json.dumps(one) + "\n" for one in (bound("delete", "dtj-operator-other"), no)))
+    assert [call.is_allowed for call in calls(log)] == [False], "another one was uninstalled"
 
 
 @pytest.fixture
