@@ -15,7 +15,11 @@ class Kubectl:
 
     def __call__(self, *args: str, stdin: str = "") -> str:
         """What it prints; its error is raised."""
-        done = subprocess.run([*self._command, *args], input=stdin, text=True, capture_output=True, check=False)
+        done = subprocess.run(self.command(*args), input=stdin, text=True, capture_output=True, check=False)
         if done.returncode:
             raise RuntimeError(f"kubectl {' '.join(args)} ended with {done.returncode}: {done.stderr.strip()}")
         return done.stdout
+
+    def command(self, *args: str) -> list[str]:
+        """For what is to run while other things happen."""
+        return [*self._command, *args]
