@@ -64,6 +64,9 @@ def kubelet(
         "authorization": {"mode": "Webhook"},
         "nodeStatusUpdateFrequency": "2s",
         "nodeLeaseDurationSeconds": 10,
+        # Tests kill the operator again and again, and none of them is about how long a kubelet sulks then.
+        "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
+        "featureGates": {"KubeletCrashLoopBackOffMax": True},
         "podLogsDir": str(folder / "pods"),
         "volumePluginDir": str(folder / "volume-plugins"),
     }

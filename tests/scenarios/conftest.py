@@ -1,16 +1,27 @@
 """Every scenario runs in every world that `--world` names and that can do what its story needs."""
 
+import os
 from collections.abc import AsyncIterator
 
 import looptime
 import pytest
 
-from tests.worlds import embedded, sim
+from e2e import machine
+from e2e.chart import Helm
+from e2e.cluster import Cluster
+from e2e.given import Given
+from tests.worlds import embedded, kube, sim
 from tests.worlds.embedded import embedded_world
+from tests.worlds.kube import kube_world
+from tests.worlds.operators import Installed
 from tests.worlds.sim import sim_world
 from tests.worlds.world import Ability, World
 
-ABILITIES: dict[str, frozenset[Ability]] = {"sim": sim.ABILITIES, "embedded": embedded.ABILITIES}
+ABILITIES: dict[str, frozenset[Ability]] = {
+    "sim": sim.ABILITIES,
+    "embedded": embedded.ABILITIES,
+    "kube": kube.ABILITIES if machine.FOLDER in os.environ else kube.ANYWHERE,
+}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -32,6 +43,21 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
             runs_digits = request.node.get_closest_marker("tensorflow") is not None
             async with embedded_world(folder=embedded.DIGITS if runs_digits else embedded.COUNTER) as running:
                 yield running
+        case "kube":
+            cluster = request.getfixturevalue("cluster")
+            os.environ["KUBECONFIG"] = str(cluster.kubeconfig)
+            own = cluster if isinstance(cluster, Cluster) else None
+            async with kube_world(request.getfixturevalue("installed"), own) as real:
+                yield real
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: Cluster | Given) -> Installed:
+    """The operator by our chart, once for all scenarios; a cluster that was given has it already."""
+    if isinstance(cluster, Cluster):
+        Helm(cluster.kubeconfig).install()
+        return Installed(cluster)
+    return Installed(None)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.worlds.world import Evict, World, checkpoint_reached, is_over
 JOB: dict[str, Any] = yaml.safe_load((Path(__file__).parents[2] / "examples" / "digits" / "job.yaml").read_text())
 
 
-@pytest.mark.tensorflow
+@pytest.mark.tensorflow(supervised=True)
 @pytest.mark.timeout(600)
 @pytest.mark.needs("Programs")
 async def test_digits_are_learnt_although_a_worker_is_drained(world: World) -> None:

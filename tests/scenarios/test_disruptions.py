@@ -10,6 +10,7 @@ from tests.worlds.world import (
     NO_FINALIZERS,
     DeletePod,
     Evict,
+    Holds,
     LoseNode,
     World,
     checkpoint_reached,
@@ -62,6 +63,36 @@ async def test_a_pod_that_cannot_go_is_not_waited_for_when_its_containers_have_e
     await world.gone(job)
 
 
+async def test_a_drained_node_is_left_behind(world: World) -> None:
+    """The next attempt begins when the drain has left the gang's other nodes alone for a minute."""
+    job = await world.submit(counting(steps=10_000, step_seconds=0.5, trainer=on(GPUS), recovery=UNFORGIVING))
+    before = await world.until(job, checkpoint_reached(10))
+    drained = next(pod.node for pod in before.pods if pod.task == WORKER_1)
+    assert drained is not None
+    await world.drain(drained)
+    s = await world.until(job, lambda s: "cordoned" in (s.status.reason or ""))
+    assert s.status.phase == "Restarting"
+    after = await world.until(job, resumed(attempt=1), within=120)
+    assert after.status.restarts == Restarts(disruptions=1, total=1)
+    assert drained not in {pod.node for pod in after.pods if pod.round > 0}
+
+
+async def test_a_drain_of_one_node_after_the_other_costs_one_restart(world: World) -> None:
+    """As an upgrade of all nodes does it: each comes back before the next one goes."""
+    job = await world.submit(counting(steps=10_000, step_seconds=0.5, trainer=on(GPUS), recovery=UNFORGIVING))
+    before = await world.until(job, checkpoint_reached(10))
+    own = {pod.node for pod in before.pods}
+    names = [node["metadata"]["name"] for node in await world.objects("Node")]
+    for node in sorted(names, key=lambda name: name not in own):
+        await world.drain(node)
+        if node in own:
+            await world.until(job, waits_for(node))
+        await world.cordon(node, cordoned=False)
+    after = await world.until(job, resumed(attempt=1), within=180)
+    assert after.status.restarts == Restarts(disruptions=1, total=1)
+    assert {pod.round for pod in after.pods} == {1}
+
+
 @pytest.mark.needs("Nodes")
 async def test_a_lost_node_is_left_behind(world: World) -> None:
     """The trainer there may run on, unheard; nothing waits for it longer than its pod's grace."""
@@ -74,6 +105,11 @@ async def test_a_lost_node_is_left_behind(world: World) -> None:
     assert after.status.restarts == Restarts(disruptions=1, total=1)
     assert told(after) == ("Disruption", "worker", 1)
     assert lost not in {pod.node for pod in after.pods if pod.round > 0}
+
+
+def waits_for(node: str) -> Holds:
+    """The next attempt waits because this node was cordoned."""
+    return lambda s: node in s.status.recovery.cordoned
 
 
 def told(s: Situation) -> tuple[FailureClass, str | None, int | None]:

@@ -6,7 +6,12 @@ from dtj_operator.api.status import Restarts
 from dtj_worker.contract import Task
 from tests.worlds.world import Json, KillOperator, World, checkpoint_reached, counting, is_over, says, why_failed
 
-FOREVER: Json = {"name": "forwards-logs", "image": "dtj/worker:latest", "command": ["sleep", "100000"]}
+FOREVER: Json = {
+    "name": "forwards-logs",
+    "image": "dtj/worker:latest",
+    "imagePullPolicy": "IfNotPresent",
+    "command": ["sh", "-c", "trap 'exit 0' TERM; sleep 100000 & wait"],
+}
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ async def test_a_program_that_always_fails_uses_up_its_restarts(world: World) ->
     assert why_failed(end) == "RestartsExhausted"
 
 
+@pytest.mark.needs("Processes")
 async def test_the_end_of_a_supervisor_is_no_secret(world: World) -> None:
     job = await world.submit(counting(steps=10_000))
     await world.until(job, checkpoint_reached(10))
@@ -86,7 +87,7 @@ async def test_a_preempted_trainer_costs_no_restart_of_the_budget(world: World) 
 
 @pytest.mark.needs("Memory")
 async def test_memory_that_runs_out_twice_ends_the_job_with_advice(world: World) -> None:
-    job = await world.submit(counting(steps=10_000))
+    job = await world.submit(counting(steps=10_000, trainer={"resources": {"limits": {"memory": "100Mi"}}}))
     for attempt in (0, 1):
         await world.until(job, trains(attempt))
         await world.hurt(job, ExhaustMemory(WORKER_1))

@@ -11,6 +11,8 @@ from tests.worlds.world import (
     DeletePod,
     KillOperator,
     KillTrainer,
+    RestartApiServer,
+    UpgradeOperator,
     World,
     checkpoint_reached,
     counting,
@@ -27,6 +29,32 @@ async def test_a_job_that_trains_does_not_notice(world: World) -> None:
     end = await world.until(job, is_over)
     assert (end.status.phase, end.status.attempt, end.status.restarts) == ("Succeeded", 0, Restarts())
     assert {pod.name for pod in end.pods} == {"count-worker-0-0", "count-worker-1-0"}
+
+
+async def test_an_upgrade_is_not_noticed_by_a_job_that_trains(world: World) -> None:
+    """And the new operator goes on with it."""
+    job = await world.submit(counting(steps=10_000))
+    before = await world.until(job, checkpoint_reached(10))
+    await world.hurt(job, UpgradeOperator())
+    step = (before.status.checkpoint and before.status.checkpoint.step) or 0
+    s = await world.until(job, checkpoint_reached(step + 100))
+    assert (s.status.attempt, s.status.restarts, s.pods) == (0, Restarts(), before.pods)
+    await world.hurt(job, KillTrainer(Task("worker", 1)))
+    after = await world.until(job, resumed(attempt=1))
+    assert after.status.restarts == Restarts(failures=1, total=1)
+
+
+@pytest.mark.needs("ApiServer")
+async def test_a_job_trains_on_without_an_api_server(world: World) -> None:
+    job = await world.submit(counting(steps=10_000))
+    before = await world.until(job, checkpoint_reached(10))
+    await world.hurt(job, RestartApiServer())
+    step = (before.status.checkpoint and before.status.checkpoint.step) or 0
+    s = await world.until(job, checkpoint_reached(step + 100))
+    assert (s.status.attempt, s.status.restarts) == (0, Restarts())
+    await world.hurt(job, DeletePod(Task("worker", 1)))
+    after = await world.until(job, resumed(attempt=1))
+    assert after.status.restarts == Restarts(disruptions=1, total=1)
 
 
 async def test_a_gang_that_comes_back_is_counted_once(world: World) -> None:

@@ -62,7 +62,13 @@ class Monitor(logging.Handler):
         return entry.labels if entry else {}
 
     def check_left_behind(self) -> None:
-        """What a job that is over may have left, and one that is gone; at the end of a world."""
+        """At the end of a world."""
+        self._wrong += self.left_behind()
+        self.check()
+
+    def left_behind(self) -> list[str]:
+        """What a job that is over may not have left, and one that is gone."""
+        found: list[str] = []
         jobs = {entry.uid: entry for entry in self._store.entries(JOBS, "")}
         for storage in (*CLEANED, "pods"):
             for entry in self._store.entries(storage, ""):
@@ -71,10 +77,10 @@ class Monitor(logging.Handler):
                     continue
                 status = self._last.get(owner)
                 if owner not in jobs or status is None:
-                    self._wrong.append(f"{storage} {entry.name} has outlived its job")
+                    found.append(f"{storage} {entry.name} has outlived its job")
                 elif status.phase in FINAL and status.cleanup is None and storage in CLEANED:
-                    self._wrong.append(f"{storage} {entry.name} is left of a job that is over")
-        self.check()
+                    found.append(f"{storage} {entry.name} is left of a job that is over")
+        return found
 
     def _see(self, change: Change) -> None:
         if change.storage == "pods":

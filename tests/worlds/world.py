@@ -159,7 +159,8 @@ def counting(
         f"--step-seconds={step_seconds}",
         f"--checkpoint-every={checkpoint_every}",
     ]
-    container = {"name": "trainer", "image": "dtj/worker:latest", "args": [*program, *arguments], **(trainer or {})}
+    image = {"image": "dtj/worker:latest", "imagePullPolicy": "IfNotPresent"}
+    container = {"name": "trainer", **image, "args": [*program, *arguments], **(trainer or {})}
     noted = {**(annotations or {}), **({"dtj.dev/fault": fault} if fault else {})}
     return {
         "apiVersion": "dtj.dev/v1alpha1",

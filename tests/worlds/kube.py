@@ -1,0 +1,221 @@
+"""KubeWorld: a real Kubernetes, seen through our own client's watches; on a machine of our own it can be hurt, too."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from dtj_operator.api.observed import JobKey, PodView
+from dtj_operator.kube.client import CLAIM as CLAIMS
+from dtj_operator.kube.client import JOB
+from dtj_operator.kube.login import Login
+from dtj_worker.contract import Task
+from e2e.cluster import Cluster
+from tests.worlds import inside
+from tests.worlds.admin import Admin, kind_of
+from tests.worlds.mirror import Mirror, storage
+from tests.worlds.monitor import Monitor
+from tests.worlds.operators import Installed
+from tests.worlds.watched import Watched
+from tests.worlds.world import (
+    CLAIM,
+    NAMESPACE,
+    NO_FINALIZERS,
+    Ability,
+    AskToStop,
+    ExhaustMemory,
+    HurtPod,
+    Json,
+    KillOperator,
+    KillSupervisor,
+    KillTrainer,
+    LoseNode,
+    Refused,
+    UpgradeOperator,
+    Verb,
+)
+
+ANYWHERE: frozenset[Ability] = frozenset({"Memory", "Images", "Programs"})
+ABILITIES: frozenset[Ability] = ANYWHERE | {"Nodes", "Processes", "Policies", "ApiServer"}
+"""With a machine of our own; without one, those of any cluster."""
+TRAINER = "trainer"
+CLEAN_SECONDS = 120
+MADE = ("ConfigMap", "ResourceQuota", "LimitRange", "NetworkPolicy")
+"""What scenarios make in the namespace beside jobs and claims."""
+
+
+class KubeWorld(Watched):
+    """Use `kube_world()`."""
+
+    name = "kube"
+    patience = 3.0  # a pod is started by a runtime here, and two cores carry three nodes
+
+    def __init__(self, admin: Admin, mirror: Mirror, operator: Installed, machine: Cluster | None) -> None:
+        super().__init__(mirror.store)
+        self.admin = admin
+        self.operator = operator
+        self.machine = machine
+        self.monitor = Monitor(self.store, self.alive)
+
+    def can(self, ability: Ability) -> bool:
+        return ability in (ABILITIES if self.machine else ANYWHERE)
+
+    def check(self) -> None:
+        self.monitor.check()
+
+    async def ask(self, verb: Verb, kind: str, name: str = "", body: Json | None = None, subresource: str = "") -> Json:
+        namespace = (body or {}).get("metadata", {}).get("namespace", NAMESPACE)
+        return await self.admin.ask(verb, kind_of(kind), namespace, name, body=body, subresource=subresource)
+
+    async def log(self, job: JobKey, task: Task) -> str:
+        return await self.admin.log(job.namespace, self.wanted(job, task).name, TRAINER)
+
+    async def drain(self, node: str) -> None:
+        """Pods of all namespaces, the operator's among them."""
+        await self.cordon(node)
+        there = {"fieldSelector": f"spec.nodeName={node},status.phase=Running"}
+        for pod in (await self.admin.ask("list", kind_of("Pod"), None, params=there))["items"]:
+            await self._evict(pod["metadata"]["namespace"], pod["metadata"]["name"])
+
+    async def hurt_operator(self, what: KillOperator | UpgradeOperator) -> None:
+        await self.operator.hurt(self.admin, what)
+
+    async def hurt_api_server(self) -> None:
+        assert self.machine is not None
+        await asyncio.to_thread(self.machine.restart_api_server)
+
+    async def hurt_pod(self, pod: PodView, what: HurtPod) -> None:
+        match what:
+            case KillTrainer():
+                await self._signal(pod, inside.PROGRAM, signal.SIGKILL)
+            case KillSupervisor():
+                await self._signal(pod, inside.SUPERVISOR, signal.SIGKILL)
+            case AskToStop():
+                await self._signal(pod, inside.SUPERVISOR, signal.SIGTERM)
+            case ExhaustMemory():
+                await self._signal(pod, inside.PROGRAM, signal.SIGUSR1)
+            case LoseNode():
+                assert self.machine is not None
+                assert pod.node is not None, f"{pod.name} is on no node"
+                self.lost.add(pod.node)
+                await asyncio.to_thread(self.machine.nodes[pod.node].kill)
+            case _:
+                raise NotImplementedError(what)
+
+    async def _signal(self, pod: PodView, process: int, number: signal.Signals) -> None:
+        if self.machine is None:
+            await inside.signal_by_exec(pod.name, NAMESPACE, TRAINER, process, number)
+            return
+        assert pod.node is not None, f"{pod.name} is on no node"
+        assert pod.trainer is not None, f"{pod.name} has no container"
+        entry = self.store.read("pods", NAMESPACE, pod.name)
+        assert entry is not None
+        statuses = entry.decode()["status"].get("containerStatuses") or ()
+        container = next(one["containerID"] for one in statuses if one["name"] == TRAINER)
+        pids = self.machine.nodes[pod.node].processes(pod.uid, container)
+        assert len(pids) > process, f"{pod.name} runs {len(pids)} processes, and not a supervisor with its program"
+        os.kill(pids[process], number)
+
+    async def provide(self) -> None:
+        """Every claim of the namespace gets a folder of this machine, as a provisioner of storage would do."""
+        assert self.machine is not None
+        known = [entry.decode() for entry in self.store.entries(storage(CLAIMS), NAMESPACE)]
+        watch = self.store.watch(storage(CLAIMS), self.store.revision, lambda change: change.type == "ADDED")
+        for claim in known:
+            await self._provide(claim)
+        async for change in watch.changes():
+            await self._provide(change.entry.decode())
+
+    async def _provide(self, claim: Json) -> None:
+        assert self.machine is not None
+        metadata, spec = claim["metadata"], claim["spec"]
+        if spec.get("volumeName"):
+            return
+        folder = self.machine.shared / metadata["uid"]
+        folder.mkdir(mode=0o777)
+        folder.chmod(0o777)  # trainers are nobody in particular, and fsGroup does nothing for a hostPath
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": f"claim-{metadata['uid']}"},
+            "spec": {
+                "capacity": spec["resources"]["requests"],
+                "accessModes": spec["accessModes"],
+                "persistentVolumeReclaimPolicy": "Retain",
+                "claimRef": {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    **{key: metadata[key] for key in ("namespace", "name", "uid")},
+                },
+                "hostPath": {"path": str(folder), "type": "Directory"},
+            },
+        }
+        await self.create(volume)
+
+    async def clean(self) -> None:
+        """The nodes as they were, the namespace empty, and nobody's finalizer in the way."""
+        for name in sorted(self.lost):
+            assert self.machine is not None
+            await asyncio.to_thread(self.machine.nodes[name].restore)
+        self.lost.clear()
+        for node in await self.objects("Node"):
+            if node["spec"].get("unschedulable"):
+                await self.cordon(node["metadata"]["name"], cordoned=False)
+        for kind in (*MADE, JOB.kind, CLAIMS.kind):
+            for one in await self.objects(kind):
+                await self._remove(kind, one["metadata"]["name"])
+        for pod in await self.objects("Pod"):
+            if pod["metadata"].get("finalizers"):
+                with suppress(Refused):  # it went meanwhile
+                    await self.change("Pod", pod["metadata"]["name"], NO_FINALIZERS)
+        await self._wait(lambda: not self._left(), CLEAN_SECONDS / self.patience, lambda: f"{self._left()} did not go")
+        for volume in await self.objects("PersistentVolume"):
+            if (volume["spec"].get("claimRef") or {}).get("namespace") == NAMESPACE and self.machine:
+                await self._remove("PersistentVolume", volume["metadata"]["name"])
+
+    async def settle(self) -> None:
+        """Nothing is left of a job that is over or gone; garbage collection takes its time."""
+        await self._wait(lambda: not self.monitor.left_behind(), 30, lambda: "\n".join(self.monitor.left_behind()))
+        errors = await self.operator.errors(self.admin)
+        assert not errors, "\n".join(errors)
+
+    def _left(self) -> list[str]:
+        kinds = ("pods", storage(JOB), storage(CLAIMS))
+        left = [f"{kind} {entry.name}" for kind in kinds for entry in self.store.entries(kind, NAMESPACE)]
+        owned = [f"{kind} {e.name}" for kind in self.store.storages() for e in self.store.entries(kind) if e.owners]
+        return left + owned
+
+    async def _remove(self, kind: str, name: str) -> None:
+        with suppress(Refused):  # gone already
+            await self.remove(kind, name)
+
+
+@asynccontextmanager
+async def kube_world(operator: Installed, machine: Cluster | None) -> AsyncIterator[KubeWorld]:
+    """A clean namespace of the cluster that KUBECONFIG names; it is left clean, too."""
+    mirror = Mirror()
+    async with Admin(Login()) as admin:
+        tasks = [asyncio.create_task(mirror.follow(admin, NAMESPACE))]
+        try:
+            async with asyncio.timeout(60):
+                await mirror.complete()
+            world = KubeWorld(admin, mirror, operator, machine)
+            await world.clean()
+            await operator.errors(admin)
+            if machine is not None:
+                tasks.append(asyncio.create_task(world.provide()))
+            await world.create(CLAIM)
+            try:
+                yield world
+                await world.settle()
+            finally:
+                await world.clean()
+            world.check()
+            for task in tasks:
+                if task.done():
+                    task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
