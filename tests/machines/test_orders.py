@@ -11,6 +11,7 @@ KINDS = sorted(jobs(""))
 USUAL = 100
 
 
+@pytest.mark.timeout(1800)  # with --hypothesis-profile=deep
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_happens_in_whatever_order(kind: str) -> None:
     """A hundred orders, always the same; `--hypothesis-profile=deep` tries 2,000 that are new each time."""
