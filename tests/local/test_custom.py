@@ -49,7 +49,7 @@ def test_strict_validation_names_what_would_be_pruned(calls: Calls) -> None:
         ({"replicas": "three"},
          'spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string"'),
         ({"replicas": None},
-         'spec.replicas: Invalid value: "null": spec.replicas in body must be of type integer: "null"'),
+         "spec.replicas: Required value"),
         ({"strategy": "Magic"}, 'spec.strategy: Unsupported value: "Magic": supported values: "Auto", "None"'),
         ({"label": "toolong"}, "spec.label: Too long: may not be more than 5 bytes"),
         ({"label": "A"}, "spec.label: Invalid value: \"A\": spec.label in body should match '^[a-z]*$'"),

@@ -38,21 +38,26 @@ def field_path(parts: Parts) -> str:
     return text
 
 
-def defaulted(schema: Schema, value: Any) -> Any:
-    """A copy of a value with the schema's defaults; nulls where null isn't allowed count as absent."""
+def defaulted(schema: Schema, value: Any, known: Any = None) -> Any:
+    """A copy of a value with the schema's defaults; nulls where null isn't allowed count as absent.
+
+    `known` is an older value that has its defaults: what is the very same part of it is taken as it is.
+    """
+    if value is known:
+        return value
     if isinstance(value, list):
-        return [defaulted(schema.get("items", {}), entry) for entry in value]
+        return [defaulted(schema.get("items") or {}, entry) for entry in value]
     if not isinstance(value, dict):
         return value
-    properties = schema.get("properties", {})
+    before = known if isinstance(known, dict) else {}
     filled = {}
     for name, entry in value.items():
-        below = properties.get(name) or schema.get("additionalProperties")
+        below = _inside(schema, name)
         if below is None:
             filled[name] = entry
         elif entry is not None or below.get("nullable"):
-            filled[name] = defaulted(below, entry)
-    for name, below in properties.items():
+            filled[name] = defaulted(below, entry, before.get(name))
+    for name, below in (schema.get("properties") or {}).items():
         if name not in filled and "default" in below:
             filled[name] = defaulted(below, below["default"])
     return filled
@@ -66,7 +71,7 @@ def unknown_fields(schema: Schema, value: Any, at: Parts = ()) -> Iterator[tuple
     elif isinstance(value, dict):
         properties = schema.get("properties", {})
         for name, entry in value.items():
-            below = properties.get(name) or schema.get("additionalProperties")
+            below = _inside(schema, name)
             if not at and name == "metadata":
                 continue
             if below is not None:
@@ -84,7 +89,7 @@ def declared(schema: Schema, value: Any) -> Any:
         return [declared(schema["items"], entry) for entry in value] if "items" in schema else []
     if not isinstance(value, dict):
         return value
-    below = {name: schema.get("properties", {}).get(name) or schema.get("additionalProperties") for name in value}
+    below = {name: _inside(schema, name) for name in value}
     return {name: declared(inside, value[name]) for name, inside in below.items() if inside is not None}
 
 
@@ -116,9 +121,8 @@ class RuleSet:
             if old is not None or "oldSelf" not in rule["rule"]:
                 yield from self._run(rule, {"self": new} | ({} if old is None else {"oldSelf": old}), at)
         if isinstance(new, dict):
-            properties = schema.get("properties", {})
             for name, entry in new.items():
-                below = properties.get(name) or schema.get("additionalProperties")
+                below = _inside(schema, name)
                 if below is not None:
                     before = old.get(name) if isinstance(old, dict) else None
                     yield from self._check(below, entry, before, (*at, name))
@@ -145,6 +149,12 @@ class RuleSet:
             return str(self._programs[rule["messageExpression"]].execute(variables))
         except (ValueError, TypeError, KeyError, RuntimeError):
             return fallback
+
+
+def _inside(schema: Schema, name: str) -> Schema | None:
+    """The schema of a field of an object; None where nothing is said of it."""
+    below = (schema.get("properties") or {}).get(name) or schema.get("additionalProperties")
+    return below if isinstance(below, Mapping) else None
 
 
 def _partner(schema: Schema, entry: Any, old: Any) -> Any:

@@ -1,11 +1,10 @@
-"""Structural schemas of custom resources: filling in defaults, and everything wrong with a value.
+"""Structural schemas of custom resources: everything wrong with a value.
 
-CEL rules are `custom/expressions.py`'s.
+Defaults are `api/schema.py`'s, CEL rules `custom/expressions.py`'s.
 
 The sentences are those of kube-apiserver, which come from go-openapi's validation.
 """
 
-import copy
 import datetime
 import re
 from collections.abc import Iterator
@@ -37,31 +36,6 @@ TYPES: dict[str, tuple[type, ...]] = {
 _ABSENT: Any = object()
 
 
-def fill_defaults(schema: Json, value: Any, stored: Any) -> None:
-    """Set what is missing, and take nulls that the schema does not allow for missing. Changes the value.
-
-    Parts that are those of the stored object have their defaults already.
-    """
-    if value is stored:
-        return
-    if isinstance(value, dict):
-        before = stored if isinstance(stored, dict) else {}
-        for name, inner in (schema.get("properties") or {}).items():
-            if value.get(name, _ABSENT) is None and not inner.get("nullable") and "default" in inner:
-                del value[name]
-            if name not in value and "default" in inner:
-                value[name] = copy.deepcopy(inner["default"])
-            if name in value:
-                fill_defaults(inner, value[name], before.get(name))
-        inner = schema.get("additionalProperties")
-        if isinstance(inner, dict):
-            for key in [key for key in value if key not in (schema.get("properties") or {})]:
-                fill_defaults(inner, value[key], before.get(key))
-    elif isinstance(value, list) and isinstance(schema.get("items"), dict):
-        for item in value:
-            fill_defaults(schema["items"], item, None)
-
-
 def faults(schema: Json, value: Any, old: Any = _ABSENT, path: str = "") -> Iterator[FieldFault]:
     """All faults of a value. What an update left as it was is not judged again (KEP-4008, ratcheting)."""
     if old is not _ABSENT and value == old and type(value) is type(old):
@@ -71,6 +45,8 @@ def faults(schema: Json, value: Any, old: Any = _ABSENT, path: str = "") -> Iter
     wrong_type = _type_fault(schema, value, path)
     if wrong_type is not None:
         yield wrong_type
+        if "enum" in schema:
+            yield not_supported(path, value, [str(one) for one in schema["enum"]])
         return
     yield from _scalar_faults(schema, value, path)
     if isinstance(value, dict):
@@ -119,6 +95,7 @@ def _scalar_faults(schema: Json, value: Any, path: str) -> Iterator[FieldFault]:
 def _string_faults(schema: Json, value: str, path: str) -> Iterator[FieldFault]:
     if "maxLength" in schema and len(value) > schema["maxLength"]:
         yield too_long(path, schema["maxLength"])
+        return
     if "minLength" in schema and len(value) < schema["minLength"]:
         yield invalid(path, value, f"{path} in body should be at least {schema['minLength']} chars long")
     if "pattern" in schema and not re.search(schema["pattern"], value):

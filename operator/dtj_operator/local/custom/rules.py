@@ -1,7 +1,11 @@
 """The rules of one version of a custom kind, made from its definition."""
 
+import re
 from typing import Any
 
+import msgspec
+
+from dtj_operator.api.schema import defaulted
 from dtj_operator.local import schema as schemas
 from dtj_operator.local.admission import metadata, names
 from dtj_operator.local.custom.expressions import Expressions
@@ -10,6 +14,11 @@ from dtj_operator.local.shapes.shape import Shape, custom_shape
 
 Json = dict[str, Any]
 
+# Of a value with one of these faults, rules could not even be asked.
+_BLOCKING = frozenset({
+    "FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid",
+})  # fmt: skip
+_WITHIN_STATUS = re.compile(r" status\.(?=[\w.\[\]]+ in body )")
 _NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
@@ -31,7 +40,9 @@ class CustomRules:
         return self._shape
 
     def default(self, body: Json, old: Json | None) -> None:
-        schemas.fill_defaults(self.schema, body, old)
+        filled = defaulted(self.schema, body, old)
+        body.clear()
+        body.update(filled)
 
     def on_create(self, body: Json) -> None:
         if self._has_status:
@@ -57,11 +68,12 @@ class CustomRules:
             broken = list(schemas.faults(self.schema, new_part))
         else:
             broken = list(schemas.faults(self.schema, new_part, old_part))
-        if broken:
-            if self._expressions.any:
-                broken.append(invalid("", None, _NOT_CHECKED))
-            return found + broken
-        return found + self._expressions.faults(new_part, old_part)
+        if subresource == "status":
+            # It is validated by itself, so that its sentences begin within it.
+            broken = [msgspec.structs.replace(one, message=_WITHIN_STATUS.sub(" ", one.message)) for one in broken]
+        if any(fault.reason in _BLOCKING for fault in broken):
+            return [*found, *broken, invalid("", None, _NOT_CHECKED)] if self._expressions.any else found + broken
+        return found + broken + self._expressions.faults(new_part, old_part)
 
     def _spec(self, body: Json) -> Json:
         """What the generation counts: everything but metadata, and but status where that is written apart."""
