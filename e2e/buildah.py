@@ -24,6 +24,8 @@ BASE_FILE = Path(__file__).resolve().parent / "dockerfiles" / "base.Dockerfile"
 SUITE = "bookworm"
 PYTHON = "ca-certificates,python3,python3-venv,python3-pip,python-is-python3"
 UNUSED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
+KEPT_STEPS = 40
+"""Unnamed images, each the end of a stage that a build may take up again, of some 30 MB."""
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -42,6 +44,15 @@ def build(tag: str, file: Path, context: Path, arguments: Iterable[str], target:
 
 def has(tag: str) -> bool:
     return bool(_buildah("images", "--quiet", "--filter", f"reference={tag}").strip())
+
+
+def forget(repository: str, but: str) -> None:
+    """Remove the image's earlier builds; what others have in common with them stays for the next build."""
+    found = _buildah("images", "--filter", f"reference={repository}", "--format", "{{.Name}}:{{.Tag}}").split()
+    for tag in set(found) - {but}:
+        _buildah("rmi", tag)
+    if len(_buildah("images", "--quiet", "--filter", "dangling=true").split()) > KEPT_STEPS:
+        _buildah("rmi", "--prune")
 
 
 def save(tag: str, name: str, file: Path) -> None:

@@ -78,16 +78,21 @@ SMALL = ("dtj/operator:e2e", "dtj/supervisor:e2e", "dtj/worker:latest")
 def archives(names: Iterable[str], say: Callable[[str], None] = print) -> dict[str, Path]:
     """A docker-archive of each image; what is not there yet is built."""
     files = {name: archive(name) for name in names}
-    if not all(file.exists() for file in files.values()):
-        packages.install(say, buildah.PROGRAMS)
-        with alone(folder() / "store"):
-            for name, file in files.items():
-                if not file.exists():
-                    started = time.monotonic()
-                    buildah.save(build(name, say), name, file)
-                    _forget_older(file)
-                    say(f"{name}: {file.stat().st_size / 1e6:.0f} MB after {time.monotonic() - started:.0f} s")
-    return files
+    if all(file.exists() for file in files.values()):
+        return files
+    packages.install(say, buildah.PROGRAMS)
+    with alone(folder() / "store"):
+        # Named anew, for the wait may have been long and the sources edited.
+        return {name: _made(name, archive(name), say) for name in files}
+
+
+def _made(name: str, file: Path, say: Callable[[str], None]) -> Path:
+    if not file.exists():
+        started = time.monotonic()
+        buildah.save(build(name, say), name, file)
+        _forget_older(file)
+        say(f"{name}: {file.stat().st_size / 1e6:.0f} MB after {time.monotonic() - started:.0f} s")
+    return file
 
 
 def folder() -> Path:
@@ -125,7 +130,8 @@ def files_of(recipe: Recipe) -> Iterator[Path]:
 
 def build(name: str, say: Callable[[str], None]) -> str:
     """Bring the image into buildah's store, after its parents; its name there."""
-    tag = f"localhost/{name.replace(':', '/')}:{key(name)}"
+    repository = f"localhost/{name.replace(':', '/')}"
+    tag = f"{repository}:{key(name)}"
     if buildah.has(tag):
         return tag
     if name == BASE:
@@ -138,6 +144,7 @@ def build(name: str, say: Callable[[str], None]) -> str:
     with buildah.staged(ROOT, files_of(recipe)) as context:
         arguments = (*parents, *recipe.arguments)
         buildah.build(tag, ROOT / recipe.file, context / recipe.context, arguments, recipe.target)
+    buildah.forget(repository, but=tag)
     return tag
 
 
