@@ -58,8 +58,9 @@ def run(command: Sequence[str], say: Callable[[str], None]) -> int:
     """Run a command inside; its exit code, or 1 where the machine is afterwards not as it was."""
     if os.geteuid() != 0:
         raise RuntimeError("nodes are made of cgroups, mounts and containers: run this as root, or set KUBECONFIG")
-    for stale in abandoned():
+    for stale in abandoned():  # a run that was killed before it could tidy up
         stale.remove(seconds=0)
+        shutil.rmtree(cache() / "run" / stale.name, ignore_errors=True)
     before = Survey.now()
     place = cache() / "run" / f"{PREFIX}{os.getpid()}"
     shutil.rmtree(place, ignore_errors=True)
