@@ -59,7 +59,9 @@ def save(tag: str, name: str, file: Path) -> None:
     """Write the image as a docker-archive under the name by which pods know it; a file that exists is whole."""
     beside = file.with_name(f".{file.name}.new")
     beside.unlink(missing_ok=True)
-    _buildah("push", *_policy(), tag, f"docker-archive:{beside}:docker.io/{name}")
+    # By its number: by its name it would go by that one, too.
+    number = _buildah("images", "--quiet", tag).strip()
+    _buildah("push", *_policy(), number, f"docker-archive:{beside}:docker.io/{name}")
     beside.rename(file)
 
 
