@@ -251,6 +251,19 @@ async def test_a_volume_that_cannot_be_mounted_is_named(nodes: Embedded, volume:
     assert any(told in sentence for sentence in nodes.said)
 
 
+async def test_paths_with_spaces_may_stand_in_a_script(tmp_path: Path) -> None:
+    data = tmp_path / "my data"
+    data.mkdir()
+    (data / "train").write_text("rows\n")
+    async with embedded(tmp_path, state=tmp_path / "my runs", mapped={"/data": data}) as nodes:
+        volumes = {"volumes": [{"name": "v", "emptyDir": {}}]}
+        mounts = [{"name": "v", "mountPath": "/scratch"}]
+        script = "cp /data/train /scratch/copy && cat /scratch/copy"
+        nodes.create(pod("copies", script=script, volumeMounts=mounts, spec=volumes))
+        await nodes.ended("copies")
+        assert await nodes.log("copies") == "rows\n"
+
+
 async def test_a_mount_that_the_disk_refuses_is_waited_for(nodes: Embedded, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     mounts = [{"name": "v", "mountPath": "/v", "subPath": "file/below"}]

@@ -26,6 +26,7 @@ from dtj_operator.local.kubelet import Kubelet
 from dtj_operator.local.node.addresses import Addresses
 from dtj_operator.local.node.container import Machine
 from dtj_operator.local.node.machine import node, node_names
+from dtj_operator.local.node.paths import unquoted
 from dtj_operator.local.node.podrun import USUAL, Pace
 from dtj_operator.local.node.ports import HIGHEST, LOWEST, Ports
 from dtj_operator.local.objects import Objects
@@ -105,7 +106,7 @@ async def cluster(options: Options, say: Callable[[str], None]) -> AsyncIterator
             entry_point=_entry_point(options.python, state),
             folder=options.folder.absolute(),
             state=state,
-            mapped={inside.rstrip("/"): str(here.absolute()) for inside, here in options.mapped.items()},
+            mapped={inside.rstrip("/"): str(unquoted(here, stack)) for inside, here in options.mapped.items()},
             say=_once(say),
         )
         names = node_names(options.nodes)
@@ -153,7 +154,7 @@ def _state(options: Options, stack: AsyncExitStack) -> Path:
         except BlockingIOError:
             told = f"{options.state} is in use by another cluster; name another folder, or wait for that one's end"
             raise ClusterFailed(told) from None
-        return options.state.absolute()
+        return unquoted(options.state, stack)
     state = Path(tempfile.mkdtemp(prefix=STATE_PREFIX)).resolve()
     stack.callback(shutil.rmtree, state, ignore_errors=True)
     # Held for as long as we live: what nobody holds is left over. It has its name only once it is held.

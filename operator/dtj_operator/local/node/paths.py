@@ -1,9 +1,13 @@
 """Paths of a container on this machine: its mounts are folders elsewhere, so whatever names them is rewritten."""
 
 import re
+import shutil
+import tempfile
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 
+_WORD = re.compile(r"[\w@%+=:,./-]+")
 READ_BYTES = 1 << 20
 """How much of a program is searched for paths that are written in it."""
 
@@ -46,6 +50,20 @@ class Paths:
         except OSError:
             return []
         return [(number, found[0]) for number, line in enumerate(lines, 1) for found in self._inside.finditer(line)]
+
+
+def unquoted(folder: Path, stack: AsyncExitStack) -> Path:
+    """The folder under a name that a shell takes as one word, for the time of the stack.
+
+    Paths are rewritten in scripts too, as in `sh -c 'ls /data'`, where quotes can't be put around them.
+    """
+    absolute = folder.absolute()
+    if _WORD.fullmatch(str(absolute)):
+        return absolute
+    links = Path(tempfile.mkdtemp(prefix="dtj-link-")).resolve()
+    stack.callback(shutil.rmtree, links, ignore_errors=True)
+    (links / "to").symlink_to(absolute)
+    return links / "to"
 
 
 def _plain(path: str) -> str:
