@@ -1,9 +1,13 @@
 """The same job once more: suspended and resumed, restarted on request, deleted and applied again."""
 
+import pytest
+
 from dtj_operator.api.status import Restarts
 from tests.worlds.world import NO_FINALIZERS, World, checkpoint_reached, counting, in_phase, is_over, resumed, says
 
 
+@pytest.mark.core
+@pytest.mark.smoke
 async def test_a_suspended_job_holds_nothing_and_goes_on_where_it_was(world: World) -> None:
     job = await world.submit(counting(steps=10_000))
     before = await world.until(job, checkpoint_reached(10))
@@ -36,6 +40,7 @@ async def test_a_requested_restart_is_not_counted(world: World) -> None:
     assert [one.outcome for one in after.status.timeline] == ["Requested", None]
 
 
+@pytest.mark.core
 async def test_a_job_that_is_deleted_and_applied_again_goes_on(world: World) -> None:
     """While the pods of the first one are still going."""
     job = await world.submit(counting(steps=10_000))

@@ -25,6 +25,7 @@ WORKER_0, WORKER_1 = Task("worker", 0), Task("worker", 1)
 UNFORGIVING = {"maxRestarts": 0}
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     "what",
     [
@@ -49,6 +50,7 @@ async def test_a_disruption_before_the_first_step_costs_nothing_either(world: Wo
     assert after.status.restarts == Restarts(disruptions=1, total=1)
 
 
+@pytest.mark.core
 async def test_a_pod_that_cannot_go_is_not_waited_for_when_its_containers_have_ended(world: World) -> None:
     job = await world.submit(counting(steps=10_000, finalizers=("example.com/not-yet",)))
     await world.until(job, checkpoint_reached(10))
@@ -77,6 +79,7 @@ async def test_a_drained_node_is_left_behind(world: World) -> None:
     assert drained not in {pod.node for pod in after.pods if pod.round > 0}
 
 
+@pytest.mark.core
 async def test_a_drain_of_one_node_after_the_other_costs_one_restart(world: World) -> None:
     """As an upgrade of all nodes does it: each comes back before the next one goes."""
     job = await world.submit(counting(steps=10_000, step_seconds=0.5, trainer=on(GPUS), recovery=UNFORGIVING))
@@ -93,6 +96,7 @@ async def test_a_drain_of_one_node_after_the_other_costs_one_restart(world: Worl
     assert {pod.round for pod in after.pods} == {1}
 
 
+@pytest.mark.core
 @pytest.mark.needs("Nodes")
 async def test_a_lost_node_is_left_behind(world: World) -> None:
     """The trainer there may run on, unheard; nothing waits for it longer than its pod's grace."""

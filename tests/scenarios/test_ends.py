@@ -30,12 +30,15 @@ async def test_clean_up(world: World, policy: str, left: set[str]) -> None:
     assert not await world.objects("NetworkPolicy")
 
 
+@pytest.mark.core
 async def test_a_sidecar_that_never_ends_holds_up_nothing(world: World) -> None:
     job = await world.submit(counting(steps=10, beside=(FOREVER,)))
     end = await world.until(job, lambda s: is_over(s) and not s.pods)
     assert (end.status.phase, end.status.restarts) == ("Succeeded", Restarts())
 
 
+@pytest.mark.core
+@pytest.mark.smoke
 async def test_a_native_sidecar_ends_with_the_trainer(world: World) -> None:
     sidecar = FOREVER | {"restartPolicy": "Always"}
     job = await world.submit(counting(steps=10, pod={"initContainers": [sidecar]}, successPolicy="AllWorkers"))
@@ -44,6 +47,7 @@ async def test_a_native_sidecar_ends_with_the_trainer(world: World) -> None:
     assert {pod.stage for pod in end.pods} == {"Succeeded"}
 
 
+@pytest.mark.core
 async def test_a_finished_job_goes_when_its_time_is_over(world: World) -> None:
     """Though no event reminds the operator, and another process than the one that saw the job end."""
     job = await world.submit(counting(steps=5, ttlSecondsAfterFinished=4))
@@ -70,6 +74,8 @@ async def test_every_worker_may_have_to_succeed(world: World) -> None:
     assert says("Complete", "True", "AllWorkersSucceeded")(end)
 
 
+@pytest.mark.core
+@pytest.mark.smoke
 async def test_deleting_a_job_leaves_nothing(world: World) -> None:
     job = await world.submit(counting(steps=10_000))
     await world.until(job, checkpoint_reached(10))

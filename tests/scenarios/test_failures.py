@@ -21,6 +21,8 @@ from tests.worlds.world import (
 WORKER_0, WORKER_1 = Task("worker", 0), Task("worker", 1)
 
 
+@pytest.mark.core
+@pytest.mark.smoke
 async def test_a_killed_worker_costs_one_restart(world: World) -> None:
     job = await world.submit(counting(steps=10_000))
     before = await world.until(job, checkpoint_reached(10))
@@ -66,6 +68,7 @@ async def test_a_program_that_always_fails_uses_up_its_restarts(world: World) ->
     assert why_failed(end) == "RestartsExhausted"
 
 
+@pytest.mark.core
 @pytest.mark.needs("Processes")
 async def test_the_end_of_a_supervisor_is_no_secret(world: World) -> None:
     job = await world.submit(counting(steps=10_000))
@@ -85,6 +88,7 @@ async def test_a_preempted_trainer_costs_no_restart_of_the_budget(world: World) 
     assert (failure.failure_class, failure.role, failure.index) == ("Preempted", "worker", 1)
 
 
+@pytest.mark.core
 @pytest.mark.needs("Memory")
 async def test_memory_that_runs_out_twice_ends_the_job_with_advice(world: World) -> None:
     job = await world.submit(counting(steps=10_000, trainer={"resources": {"limits": {"memory": "100Mi"}}}))

@@ -3,9 +3,8 @@
 import pytest
 
 from dtj_operator.api.status import Restarts
-from tests.worlds.world import NAMESPACE, Json, World, counting, is_over
+from tests.worlds.world import NAMESPACE, RESTRICTED, Json, World, counting, is_over
 
-RESTRICTED: Json = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
 LIMITS: Json = {
     "apiVersion": "v1",
     "kind": "LimitRange",
@@ -26,6 +25,7 @@ NO_WAY_OUT: Json = {
 }
 
 
+@pytest.mark.core
 @pytest.mark.needs("Policies")
 async def test_a_restricted_namespace_takes_a_job_as_it_is(world: World) -> None:
     await world.change("Namespace", NAMESPACE, RESTRICTED)
@@ -34,6 +34,7 @@ async def test_a_restricted_namespace_takes_a_job_as_it_is(world: World) -> None
     assert (end.status.phase, end.status.restarts) == ("Succeeded", Restarts())
 
 
+@pytest.mark.core
 @pytest.mark.needs("Policies")
 async def test_a_limit_range_and_a_quota_count_for_pods_that_say_nothing(world: World) -> None:
     """The quota asks for limits; the limit range gives them; so the gang fits, and all of it."""
@@ -44,6 +45,7 @@ async def test_a_limit_range_and_a_quota_count_for_pods_that_say_nothing(world: 
     assert (end.status.phase, end.status.restarts) == ("Succeeded", Restarts())
 
 
+@pytest.mark.core
 @pytest.mark.needs("Policies")
 async def test_a_closed_way_out_is_named_and_hangs_nothing(world: World) -> None:
     await world.create(NO_WAY_OUT)

@@ -31,6 +31,7 @@ async def test_a_job_that_trains_does_not_notice(world: World) -> None:
     assert {pod.name for pod in end.pods} == {"count-worker-0-0", "count-worker-1-0"}
 
 
+@pytest.mark.core
 async def test_an_upgrade_is_not_noticed_by_a_job_that_trains(world: World) -> None:
     """And the new operator goes on with it."""
     job = await world.submit(counting(steps=10_000))
@@ -44,6 +45,7 @@ async def test_an_upgrade_is_not_noticed_by_a_job_that_trains(world: World) -> N
     assert after.status.restarts == Restarts(failures=1, total=1)
 
 
+@pytest.mark.core
 @pytest.mark.needs("ApiServer")
 async def test_a_job_trains_on_without_an_api_server(world: World) -> None:
     job = await world.submit(counting(steps=10_000))

@@ -13,6 +13,7 @@ QUOTA = {
 }
 
 
+@pytest.mark.core
 async def test_a_gang_that_can_never_fit_says_so(world: World) -> None:
     job = await world.submit(counting(trainer=on(GPUS + 1)))
     s = await world.until(job, says("GangScheduled", "False", "CannotFit"))
@@ -34,6 +35,7 @@ async def test_two_jobs_take_turns(world: World) -> None:
     assert end.status.phase == "Succeeded"
 
 
+@pytest.mark.core
 async def test_two_jobs_run_side_by_side(world: World) -> None:
     jobs = [await world.submit(counting(name, steps=20, fault="worker:1@step=15")) for name in ("left", "right")]
     for job in jobs:
@@ -81,6 +83,7 @@ async def test_a_missing_config_map_is_named(world: World) -> None:
     assert (end.status.phase, end.status.restarts) == ("Succeeded", Restarts())
 
 
+@pytest.mark.core
 @pytest.mark.needs("Images")
 async def test_an_image_that_does_not_exist_fails_at_its_deadline(world: World) -> None:
     recovery = {"scheduleSeconds": 30, "maxRestarts": 0}

@@ -22,6 +22,7 @@ from tests.worlds.world import (
     CLAIM,
     NAMESPACE,
     NO_FINALIZERS,
+    RESTRICTED,
     Ability,
     AskToStop,
     ExhaustMemory,
@@ -41,6 +42,7 @@ ABILITIES: frozenset[Ability] = ANYWHERE | {"Nodes", "Processes", "Policies", "A
 """With a machine of our own; without one, those of any cluster."""
 TRAINER = "trainer"
 CLEAN_SECONDS = 120
+UNRESTRICTED: Json = {"metadata": {"labels": dict.fromkeys(RESTRICTED["metadata"]["labels"])}}
 MADE = ("ConfigMap", "ResourceQuota", "LimitRange", "NetworkPolicy")
 """What scenarios make in the namespace beside jobs and claims."""
 
@@ -162,6 +164,7 @@ class KubeWorld(Watched):
         for node in await self.objects("Node"):
             if node["spec"].get("unschedulable"):
                 await self.cordon(node["metadata"]["name"], cordoned=False)
+        await self.change("Namespace", NAMESPACE, UNRESTRICTED)
         for kind in (*MADE, JOB.kind, CLAIMS.kind):
             for one in await self.objects(kind):
                 await self._remove(kind, one["metadata"]["name"])

@@ -189,6 +189,8 @@ def on(gpus: int) -> Json:
     return {"resources": {"limits": {GPU: str(gpus)}}}
 
 
+RESTRICTED: Json = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
+"""Has a namespace refuse what Kubernetes' strictest rules for pods don't allow."""
 NO_FINALIZERS: Json = {"metadata": {"finalizers": None}}
 """Lets an object go that waits for somebody."""
 

@@ -1,0 +1,78 @@
+"""docs/scenarios.md: which scenario ran where and in what time, made of the JUnit files of test runs.
+
+    python -m tools.scenarios embedded=embedded.xml 1.37.2=e2e-1.37.xml 1.34.4=e2e-1.34.xml
+
+One file a column; a scenario that a run did not select has an empty cell.
+"""
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "scenarios.md"
+HEAD = """\
+# Scenarios
+
+Each is one story in `tests/scenarios/`, told unchanged to the embedded cluster and to real ones of two versions of
+Kubernetes. Made by `make e2e ALL=1`. A cell has the seconds that the scenario took, set-up and cleaning included, on
+the machine of that run; a dash where the world can't do what the story needs.
+"""
+WORLDS = re.compile(r"\[(?:sim|embedded|kube|NOTSET)(?:-(?P<row>.*))?\]$")
+
+
+class Result(NamedTuple):
+    file: str
+    scenario: str
+    cell: str
+
+
+def main() -> int:
+    columns = dict(argument.partition("=")[::2] for argument in sys.argv[1:])
+    if not columns or not all(columns.values()):
+        print(__doc__, file=sys.stderr)
+        return 2
+    PAGE.write_text(page({name: results(Path(file)) for name, file in columns.items()}))
+    return 0
+
+
+def page(columns: Mapping[str, list[Result]]) -> str:
+    """The whole page; rows in the order of files and, in them, of the first run that has them."""
+    cells = {name: {(one.file, one.scenario): one.cell for one in found} for name, found in columns.items()}
+    rows = dict.fromkeys(row for column in cells.values() for row in column)
+    parts, file = [HEAD], ""
+    for row in sorted(rows, key=lambda row: row[0]):
+        if row[0] != file:
+            file = row[0]
+            parts.append(f"\n## {file}\n\n| | {' | '.join(columns)} |\n| --- |{' ---: |' * len(columns)}\n")
+        parts.append(f"| {row[1]} | {' | '.join(column.get(row, '–') for column in cells.values())} |\n")
+    return "".join(parts)
+
+
+def results(file: Path) -> list[Result]:
+    """Of the scenarios in a JUnit file."""
+    found = (result(case) for case in ElementTree.parse(file).iter("testcase"))
+    return [one for one in found if one is not None]
+
+
+def result(case: ElementTree.Element) -> Result | None:
+    folder, _, module = (case.get("classname") or "").rpartition(".")
+    name = case.get("name") or ""
+    if not folder.endswith("scenarios"):
+        return None
+    world = WORLDS.search(name)
+    words = WORLDS.sub("", name).removeprefix("test_").replace("_", " ")
+    scenario = f"{words}: {world['row']}" if world and world["row"] else words
+    return Result(module.removeprefix("test_"), scenario, outcome(case))
+
+
+def outcome(case: ElementTree.Element) -> str:
+    if case.find("failure") is not None or case.find("error") is not None:
+        return "failed"
+    return "–" if case.find("skipped") is not None else f"{float(case.get('time') or 0):.0f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
