@@ -1,6 +1,7 @@
 """The loop over jobs in virtual time, on the embedded API without HTTP. Whole lives of jobs are in tests/scenarios."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -131,6 +132,28 @@ async def test_the_gang_is_bound_and_starts() -> None:
         assert s.status.ready is not None
 
 
+async def test_how_far_a_job_is_takes_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "dtj_operator")
+    operator = Operator(Facts())
+    async with operator.at_work():
+        await operator.submit(**NO_GANG, supervisor="None")
+        await operator.until("Queued")
+        await asyncio.sleep(1)
+        await operator.bind("mnist-worker-0-0", "mnist-worker-1-0")
+        await operator.until("Running")
+        assert "Running" in [record.phase for record in caplog.records if hasattr(record, "phase")]
+        await asyncio.sleep(1)
+        caplog.clear()
+        waiting = {"name": "trainer", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+        status = {"status": {"containerStatuses": [waiting]}}
+        await operator.client.patch(POD, "default", "mnist-worker-1-0", status, subresource="status")
+        await asyncio.sleep(20)
+        s = operator.controller.store.situation(KEY)
+        assert s is not None
+        assert s.status.ready == "1/2"
+        assert [record.getMessage() for record in caplog.records] == []
+
+
 async def test_a_gang_waits_without_pods_until_nodes_come() -> None:
     operator = Operator(Facts(has_node_rights=True))
     async with operator.at_work():
@@ -206,7 +229,7 @@ async def test_a_refusal_is_told_in_the_apis_words_and_tried_again_later() -> No
         assert len(s.pods) == 2
 
 
-async def test_the_name_of_a_predecessor_is_waited_for() -> None:
+async def test_a_name_that_is_taken_is_asked_for_seldom_until_it_is_free() -> None:
     operator = Operator(Facts())
     metadata = {"name": "mnist-peers", "namespace": "default"}
     spec = {"clusterIP": "None"}
@@ -216,7 +239,7 @@ async def test_the_name_of_a_predecessor_is_waited_for() -> None:
         await asyncio.sleep(100)
         s = await operator.until("Pending")
         (condition,) = [one for one in s.status.conditions if one.type == "Accepted"]
-        assert (condition.status, condition.reason) == ("False", "WaitingForPredecessor")
+        assert (condition.status, condition.reason) == ("False", "NameTaken")
         assert operator.client.calls.count("create Service") <= 3
         assert 15 < operator.client.calls.count("get Service") < 30
         await operator.client.delete(SERVICE, "default", "mnist-peers", uid=left["metadata"]["uid"])

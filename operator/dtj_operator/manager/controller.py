@@ -12,7 +12,7 @@ from datetime import timedelta
 import msgspec
 
 from dtj_operator.api.observed import Facts, JobKey, Situation
-from dtj_operator.api.status import Time
+from dtj_operator.api.status import Clock, JobStatus, Time
 from dtj_operator.decide.actions import Action, Plan
 from dtj_operator.decide.plan import plan
 from dtj_operator.kube.apply import Applier
@@ -159,7 +159,16 @@ class Controller:
 
 
 def _say(s: Situation, decision: Plan) -> None:
-    """One line for each decision, none for a look that changed nothing."""
-    is_news = decision.status is not None or decision.actions
-    phase = (decision.status or s.status).phase
-    log.log(logging.INFO if is_news else logging.DEBUG, "%s", decision.reason, extra={"job": s.key, "phase": phase})
+    """One line for each decision, none for a look that changed nothing, or nothing but how far the job is."""
+    after = decision.status or s.status
+    is_news = bool(decision.actions) or _without_figures(after) != _without_figures(s.status)
+    level = logging.INFO if is_news else logging.DEBUG
+    log.log(level, "%s", decision.reason, extra={"job": s.key, "phase": after.phase})
+
+
+def _without_figures(status: JobStatus) -> JobStatus:
+    """Without what goes on while nothing is decided: progress, checkpoints, counts of pods, time."""
+    told = [msgspec.structs.replace(condition, message="") for condition in status.conditions]
+    return msgspec.structs.replace(
+        status, conditions=told, progress=None, checkpoint=None, roles={}, ready=None, clock=Clock(), goodput=None
+    )
