@@ -12,8 +12,9 @@ from typing import Any
 from dtj_operator.local.failures import ApiFailure, bad_request
 
 Json = dict[str, Any]
-# A message: field number → (JSON name, type). Types: `string`, `int`, `bool`, `bytes`, `time`, `int-or-string`,
-# `quantity`, the name of a message; with `*` a list, with `{}` a map from strings.
+# A message: field number → (JSON name, type). Types: `string`, `int`, `number` (an int of which 0 says something),
+# `bool`, `bytes`, `time`, `int-or-string`, `quantity`, the name of a message; with `*` a list, with `{}` a map from
+# strings.
 Message = dict[int, tuple[str, str]]
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
@@ -37,7 +38,7 @@ _MESSAGES: dict[str, Message] = {
         1: ("metadata", "ObjectMeta"), 2: ("data", "{}string"), 3: ("binaryData", "{}bytes"), 4: ("immutable", "bool"),
     },
     "DeleteOptions": {
-        1: ("gracePeriodSeconds", "int"), 2: ("preconditions", "Preconditions"), 3: ("orphanDependents", "bool"),
+        1: ("gracePeriodSeconds", "number"), 2: ("preconditions", "Preconditions"), 3: ("orphanDependents", "bool"),
         4: ("propagationPolicy", "string"), 5: ("dryRun", "*string"),
     },
     "Preconditions": {1: ("uid", "string"), 2: ("resourceVersion", "string")},
@@ -53,7 +54,7 @@ _MESSAGES: dict[str, Message] = {
         4: ("unhealthyPodEvictionPolicy", "string"),
     },
     "PriorityClass": {
-        1: ("metadata", "ObjectMeta"), 2: ("value", "int"), 3: ("globalDefault", "bool"), 4: ("description", "string"),
+        1: ("metadata", "ObjectMeta"), 2: ("value", "number"), 3: ("globalDefault", "bool"), 4: ("description", "string"),
         5: ("preemptionPolicy", "string"),
     },
     "ResourceQuota": {1: ("metadata", "ObjectMeta"), 2: ("spec", "ResourceQuotaSpec")},
@@ -126,7 +127,7 @@ def _message(name: str, data: bytes) -> Json:
             found.setdefault(field, {})[entry.get("key", "")] = _value(notation[2:], entry.get("value", b""))
         else:
             decoded = _value(notation, value)
-            if decoded not in _ZERO_MEANS_UNSET or notation == "bool":
+            if decoded not in _ZERO_MEANS_UNSET or notation in ("bool", "number"):
                 found[field] = decoded
     return found
 
@@ -141,7 +142,7 @@ def _value(notation: str, value: int | bytes) -> Any:
             return base64.b64encode(_bytes(value)).decode()
         case "bool":
             return bool(value)
-        case "int":
+        case "int" | "number":
             return value
         case "quantity":
             return _message("Quantity", _bytes(value)).get("string", "0")
