@@ -54,8 +54,8 @@ _MESSAGES: dict[str, Message] = {
         4: ("unhealthyPodEvictionPolicy", "string"),
     },
     "PriorityClass": {
-        1: ("metadata", "ObjectMeta"), 2: ("value", "number"), 3: ("globalDefault", "bool"), 4: ("description", "string"),
-        5: ("preemptionPolicy", "string"),
+        1: ("metadata", "ObjectMeta"), 2: ("value", "number"), 3: ("globalDefault", "bool"),
+        4: ("description", "string"), 5: ("preemptionPolicy", "string"),
     },
     "ResourceQuota": {1: ("metadata", "ObjectMeta"), 2: ("spec", "ResourceQuotaSpec")},
     "ResourceQuotaSpec": {1: ("hard", "{}quantity"), 2: ("scopes", "*string")},
