@@ -89,8 +89,10 @@ def kube_proxy(program: Path, name: str, folder: Path, kubeconfig: Path) -> Comm
         "clientConnection": {"kubeconfig": str(kubeconfig)},
         "conntrack": unset,  # these are the whole machine's
     }
-    file = folder / "kube-proxy.json"
-    file.write_text(json.dumps(config, indent=1))
+    file, text = folder / "kube-proxy.json", json.dumps(config, indent=1)
+    # It ends when its file is written, even with the same text; who attaches to a cluster comes by here as well.
+    if not file.exists() or file.read_text() != text:
+        file.write_text(text)
     return [program, "--config", file]
 
 
