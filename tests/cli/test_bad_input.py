@@ -1,6 +1,7 @@
 """Wrong manifests through `dtj run`: each ends in a clear line, and most of them before anything is started."""
 
 import copy
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,6 +53,10 @@ def with_pod(**fields: Any) -> Json:
     return job
 
 
+LEVELS = "abcdefghij"
+BOMB = "a: &a [x]\n" + "".join(
+    f"{name}: &{name} [{', '.join(['*' + below] * 9)}]\n" for below, name in itertools.pairwise(LEVELS)
+)
 SIDECAR = {"name": "metrics", "image": "any", "command": ["sleep", "9"], "ports": [{"containerPort": 2280}]}
 BEFORE_ANYTHING = [
     pytest.param(
@@ -113,7 +118,9 @@ def test_told_before_anything_is_started(tmp_path: Path, job: Json, lines: Seque
             "", "there is no DistributedTrainingJob (apiVersion dtj.dev/v1alpha1) in it, only nothing", id="empty"
         ),
         pytest.param("&a [*a]", "nested too deep, or contains itself", id="endless"),
-        pytest.param("a: .nan\nkind: Pod", "there is no DistributedTrainingJob", id="another kind"),
+        pytest.param("a: .nan\nkind: Pod", "it holds what JSON can't: the number nan", id="no number"),
+        pytest.param("kind: Pod", "there is no DistributedTrainingJob", id="another kind"),
+        pytest.param(BOMB, "its aliases stand for more than 1000000 values", id="aliases of aliases"),
     ],
 )
 def test_no_manifest(tmp_path: Path, text: str, line: str) -> None:

@@ -1,5 +1,6 @@
 """Manifests as a person has them: files of several documents, or the standard input. Faults are told by document."""
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,9 @@ from dtj_operator.cli.outcome import BAD_MANIFEST, Ended
 Json = dict[str, Any]
 
 STANDARD_INPUT = "-"
+
+MOST_VALUES = 1_000_000
+"""Of one document, with its aliases written out: a few lines of aliases of aliases could make billions."""
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -93,6 +97,8 @@ def _documents(file: str) -> Iterator[Document]:
         text = sys.stdin.buffer.read() if file == STANDARD_INPUT else Path(file).read_bytes()
         # Empty documents, as after a last `---`, are none.
         found = [body for body in yaml.load_all(text, Loader=_Loader) if body is not None]
+        if max((_values(body, {}) for body in found), default=0) > MOST_VALUES:
+            raise Ended(BAD_MANIFEST, [f"{shown}: its aliases stand for more than {MOST_VALUES} values"])
         found = [msgspec.json.decode(msgspec.json.encode(body)) for body in found]
     except OSError as problem:
         raise Ended(BAD_MANIFEST, [f"{shown}: {problem.strerror}"]) from None
@@ -120,6 +126,20 @@ def _items(body: Any) -> list[Any]:
 def _metadata(body: Json) -> Json:
     metadata = body.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
+
+
+def _values(body: Any, known: dict[int, float]) -> float:
+    """How many values it is once its aliases are written out; RecursionError if it contains itself."""
+    if isinstance(body, float) and not math.isfinite(body):
+        raise ValueError(f"the number {body}")
+    if not isinstance(body, dict | list):
+        return 1
+    if id(body) not in known:
+        known[id(body)] = math.inf
+        known[id(body)] = 1 + sum(_values(part, known) for part in (body.values() if isinstance(body, dict) else body))
+    if known[id(body)] == math.inf:
+        raise RecursionError
+    return known[id(body)]
 
 
 class _Loader(yaml.CSafeLoader):
