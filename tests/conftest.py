@@ -1,4 +1,4 @@
-"""What holds for every test: TensorFlow one at a time, hypothesis without a clock, `--world` for the scenarios."""
+"""What holds for every test: TensorFlow two at a time, hypothesis without a clock, `--world` for the scenarios."""
 
 import asyncio
 
@@ -23,6 +23,7 @@ def pytest_configure() -> None:
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("tensorflow"):
-            # Two jobs of TensorFlow workers at once would starve each other on a small machine and miss deadlines.
-            item.add_marker(pytest.mark.xdist_group("tensorflow"))
+        if mark := item.get_closest_marker("tensorflow"):
+            # Two supervised jobs at once would starve each other on a small machine and miss deadlines.
+            item.add_marker(pytest.mark.xdist_group("supervised" if mark.kwargs.get("supervised") else "unsupervised"))
+            item.add_marker(pytest.mark.timeout(600))

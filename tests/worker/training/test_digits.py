@@ -1,5 +1,9 @@
-"""The examples under real supervisors: a worker is killed, the next attempt ends as if nothing had happened."""
+"""The example's loop under real supervisors: a worker is killed, the next attempt ends as if nothing had happened.
 
+`tests/cli/test_demo.py` tells the same of the example's `fit`.
+"""
+
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -7,7 +11,7 @@ import pytest
 from dtj_worker.contract import CheckpointPlan, Fault
 from tests.worker.supervisor.gang import Gang, Trainer
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = pytest.mark.tensorflow(supervised=True)
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits"
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -37,48 +41,47 @@ def losses(folder: Path, task: str = "worker-0") -> list[tuple[int, str]]:
     return [(int(step), loss) for step, loss in (line.split() for line in path.read_text().splitlines())]
 
 
+@dataclass
+class Loops:
+    """The folders of a run that was killed and of one that wasn't; how both attempts of the former ended."""
+
+    killed: Path
+    whole: Path
+    first: list[Trainer]
+    second: list[Trainer]
+
+
 @pytest.fixture(scope="module")
-def killed_fit(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Trainer], list[Trainer]]:
-    first = job(tmp_path_factory.mktemp("fit") / "job", "epoch", Fault(60, signal="SIGKILL"))
-    return run(first, "fit.py"), run(first.next_attempt(), "fit.py")
+def loops(tmp_path_factory: pytest.TempPathFactory) -> Loops:
+    root = tmp_path_factory.mktemp("loop")
+    run(job(root / "whole", 25), "loop.py")
+    killed = job(root / "killed", 25, Fault(60, signal="SIGKILL"))
+    return Loops(root / "killed", root / "whole", run(killed, "loop.py"), run(killed.next_attempt(), "loop.py"))
 
 
-def test_a_killed_fit_names_its_step(killed_fit: tuple[list[Trainer], list[Trainer]]) -> None:
-    chief, victim = killed_fit[0]
+def test_a_killed_loop_names_its_step(loops: Loops) -> None:
+    chief, victim = loops.first
     assert (victim.verdict.kind, victim.verdict.signal, victim.verdict.step) == ("Program", "SIGKILL", 60)
     assert (chief.verdict.kind, chief.verdict.blames) == ("Peer", "worker-1")
 
 
-def test_the_next_attempt_of_fit_ends_well(killed_fit: tuple[list[Trainer], list[Trainer]]) -> None:
-    chief, other = killed_fit[1]
+def test_a_killed_loop_makes_every_step_as_if_it_had_not_been(loops: Loops) -> None:
+    chief, other = loops.second
     assert (chief.verdict.kind, other.verdict.kind) == ("Done", "Done"), chief.log
     assert chief.verdict.step == 220
-    assert "Epoch 5/20" not in chief.log
-    assert "Epoch 6/20" in chief.log
+    assert [step for step, _ in losses(loops.whole)] == list(range(1, 221))
+    made = losses(loops.killed)
+    resumed_at = next(i for i, (step, _) in enumerate(made) if i and step <= made[i - 1][0])
+    assert made[resumed_at][0] == 51
+    assert set(made) == set(losses(loops.whole))
+
+
+def test_all_workers_see_the_same_losses(loops: Loops) -> None:
+    assert set(losses(loops.killed)) == set(losses(loops.killed, "worker-1"))
+
+
+def test_the_loop_has_learnt_the_digits(loops: Loops) -> None:
+    chief, other = loops.second
     (accuracy,) = [float(line.split()[-1]) for line in chief.log.splitlines() if line.startswith("test accuracy ")]
     assert accuracy >= 0.93
     assert "test accuracy" not in other.log
-
-
-@pytest.fixture(scope="module")
-def loops(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[Trainer]]:
-    """Folders of a run that was killed and of one that wasn't, and how the former's second attempt ended."""
-    root = tmp_path_factory.mktemp("loop")
-    run(job(root / "whole", 25), "loop.py")
-    killed = job(root / "killed", 25, Fault(60, signal="SIGKILL"))
-    run(killed, "loop.py")
-    return root / "killed", root / "whole", run(killed.next_attempt(), "loop.py")
-
-
-def test_a_killed_loop_makes_every_step_as_if_it_had_not_been(loops: tuple[Path, Path, list[Trainer]]) -> None:
-    killed, whole, trainers = loops
-    assert [t.verdict.kind for t in trainers] == ["Done", "Done"], trainers[0].log
-    assert [step for step, _ in losses(whole)] == list(range(1, 221))
-    resumed_at = next(i for i, (step, _) in enumerate(losses(killed)) if i and step <= losses(killed)[i - 1][0])
-    assert losses(killed)[resumed_at][0] == 51
-    assert set(losses(killed)) == set(losses(whole))
-
-
-def test_all_workers_see_the_same_losses(loops: tuple[Path, Path, list[Trainer]]) -> None:
-    killed, _, _ = loops
-    assert set(losses(killed)) == set(losses(killed, "worker-1"))
