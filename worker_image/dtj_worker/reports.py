@@ -15,10 +15,10 @@ ReportKind = Literal[
 ]
 """Child to supervisor. Constructing: a strategy's constructor was entered (message: its class); Built: it returned;
 Reports: `fit` or `dtj.loop` was entered, so steps will follow; Restored: position after a restore; Step: a finished
-step; Saved: a verified checkpoint; Phase: what the child does now (message: Training, Evaluating, Saving or Exporting);
-Busy: `dtj.busy` (message: what, empty when over); Notice: what becomes `TrainingStatus.notice` (message); Problem: the
-exception that ends the program (message); Refused: a fault of configuration, the child ends itself next (message: one
-clear line)."""
+step; Saved: a verified checkpoint; Phase: what the child does now (message: Training, Evaluating, Saving or Exporting;
+empty: nothing that has steps); Busy: `dtj.busy` (message: what, empty when over); Notice: what becomes
+`TrainingStatus.notice` (message); Problem: the exception that ends the program (message, process); Refused: a fault of
+configuration, the child ends itself next (message: one clear line)."""
 
 
 @dataclass(frozen=True)
@@ -43,3 +43,5 @@ class Report:
     replicas: int | None = None
     global_batch: int | None = None
     message: str | None = None
+    process: int | None = None
+    """Who says so: the child itself, or a Python that its script has started."""

@@ -52,6 +52,9 @@ def phase(name: str) -> Report:
         pytest.param([STEP, phase("Exporting")], "Saving", 50, "Stall", "exporting took more than 40 s", id="exports"),
         pytest.param([STEP, phase("Saving"), phase("Training")], "Training", 30, "Stall", "no step", id="trains again"),
         pytest.param([STEP, phase("")], "Training", math.inf, None, "", id="after its last fit"),
+        pytest.param(
+            [STEP, phase(""), REPORTS], "Training", 30, "Stall", "no step for 20 s, after step 1", id="another fit"
+        ),
         pytest.param([REPORTS, phase("Training")], "Built", 210, "Stall", "no first step", id="no step yet"),
         pytest.param(
             [STEP, CONSTRUCTING, BUILT], "Training", 30, "Stall", "no step", id="a second strategy changes nothing"
@@ -156,6 +159,15 @@ def test_a_restored_position_is_no_step() -> None:
 
     assert p.stage == "Built"
     assert p.seconds_since_step(20) is None
+
+
+def test_a_program_that_its_exception_does_not_end() -> None:
+    failed = Report("Problem", message="ValueError: no", process=77)
+
+    assert after(failed).lingering(10 + LIMITS.grace_seconds) is None
+    assert after(failed).lingering(10.1 + LIMITS.grace_seconds) == 77
+    assert after(failed, CONSTRUCTING).lingering(1e9) is None
+    assert after(failed, CONSTRUCTING).problem is None
 
 
 def test_half_of_the_time_for_the_first_step() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dtj_worker import folders
 from dtj_worker.contract import Fault
-from tests.worker.training.gang import Job, Trainer
+from tests.worker.training.gang import UID, Job, Trainer
 
 pytestmark = pytest.mark.tensorflow
 
@@ -89,3 +90,23 @@ def test_a_checkpoint_damaged_after_the_choice_ends_the_attempt(again: Callable[
     assert ended.code == 1
     assert ended.problem.startswith("CheckpointUnreadable: ")
     assert "ckpt-32" in ended.problem
+
+
+def test_a_checkpoint_that_only_tensorflow_finds_unreadable_is_set_aside(killed: Job, tmp_path: Path) -> None:
+    def spoil(prefix: Path) -> None:
+        """As a disk would that lost bytes before they were measured."""
+        prefix.with_name(prefix.name + ".index").write_bytes(b"\0" * 200)
+        folders.write_manifest(prefix, 32, 4, "keras 3")
+
+    shutil.copytree(killed.directory, tmp_path / "job")
+    job = replace(killed, directory=tmp_path / "job")
+
+    ended = job.run("--keras3", before=spoil)[0]
+
+    assert ended.code == 1
+    assert ended.problem.startswith("CheckpointUnreadable: ")
+    assert "it was set aside in" in ended.problem
+    resumed = job.run("--keras3")[0]
+    assert resumed.code == 0, resumed.lines
+    assert [(r.step, r.epoch) for r in resumed.told("Restored")] == [(24, 3)]
+    assert (tmp_path / "job" / UID[:8] / "unreadable" / "attempt-0" / "ckpt-32.index").is_file()

@@ -107,6 +107,18 @@ def test_a_phase_is_told_when_it_changes(pipe: Pipe) -> None:
     assert [r.message for r in pipe.reports()] == ["Training", "Evaluating", "Training"]
 
 
+def test_after_the_last_call_no_step_is_to_be_expected(pipe: Pipe) -> None:
+    reporter = Reporter(pipe.writing)
+    for _ in range(2):
+        reporter.reports()
+        reporter.step(1, 0)
+        reporter.phase("")
+        before = reporter.phase("Exporting")
+        reporter.phase(before)
+    phases = [r.message for r in pipe.reports() if r.kind == "Phase"]
+    assert phases == ["", "Exporting", "", "", "Exporting", ""]
+
+
 def test_nothing_saved_holds_until_the_first_save(pipe: Pipe) -> None:
     reporter = Reporter(pipe.writing)
     reporter.notice("NothingSaved: the first save comes at step 2")

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from dtj_worker.contract import TaskSpec, Verdict
 from dtj_worker.supervisor import culprits, environment, machine, preflight, reach, verdict
@@ -47,6 +48,7 @@ class Attempt:
         self.ended_at = math.inf
         self._loop = loop
         self._spec = job.spec
+        self._is_told = job.is_told
         self._port = preflight.tensorflow_port(job.spec)
         self._port_at = loop.now
         self._probe = reach.Probe(loop)
@@ -105,7 +107,11 @@ class Attempt:
             stacks = "; its stacks follow" if self._child.dump_stacks() else ""
             limit = self._spec.limits.first_step_seconds
             say(self._spec.task, f"no first step for {limit / 2:g} s, of {limit:g} s that it may take{stacks}")
-        if found := p.overdue(now):
+        lingering = p.lingering(now) if self._is_told else None
+        if lingering and Path(f"/proc/{lingering}").exists():
+            why = f"it has not ended within {self._spec.limits.grace_seconds:g} s of that: a thread or process holds it"
+            self.end(Ending("Program", f"{p.problem}; {why}", with_stacks=True))
+        elif found := p.overdue(now):
             kind, what = found
             message = culprits.not_listening(self._spec, what, self._probe.found) if kind == "Rendezvous" else what
             self.end(Ending(kind, message, with_stacks=True))

@@ -42,6 +42,7 @@ class Progress:
     busy: str = ""
     held_by: str = ""
     _said_something: bool = False
+    _failed: tuple[int, float] | None = None
     _stepped_at: float = math.nan
     _clock: float = field(default=math.nan)
     """Since when the present stage runs, or since the last step; moved on by pauses."""
@@ -53,6 +54,8 @@ class Progress:
 
     def hear(self, report: Report, now: float) -> None:
         self._said_something = True
+        if report.kind in ("Constructing", "Built", "Reports", "Step"):
+            self.problem = self._failed = None  # It was that of another program of the same script.
         text = (report.message or "")[:MESSAGE_BYTES]
         match report.kind:
             case "Constructing":
@@ -64,9 +67,8 @@ class Progress:
                 if not self.stepped:
                     self._enter("Built", now)
             case "Reports":
-                self.reports = True
-                if not self.stepped:
-                    self._enter("Built", now)
+                self.reports, self.phase = True, "Training"
+                self._enter("Training" if self.stepped else "Built", now)
             case "Restored":
                 self.resumed = (report.step or 0, report.epoch or 0)
                 self.step, self.epoch = self.resumed
@@ -81,6 +83,7 @@ class Progress:
                 self.busy = text
             case "Problem":
                 self.problem = text
+                self._failed = (report.process, now) if report.process else None
             case "Refused":
                 self.refused = text
             case "Notice":
@@ -121,6 +124,12 @@ class Progress:
                 return "Stall", f"{self.phase.lower()} took more than {waited}, after step {self.step or 0}"
             case _:
                 return "Stall", f"no step for {waited}, after step {self.step}"
+
+    def lingering(self, now: float) -> int | None:
+        """The process whose exception should have ended it, once it has had its grace for that."""
+        if self._failed is None or now - self._failed[1] <= self.limits.grace_seconds:
+            return None
+        return self._failed[0]
 
     def is_slow_to_step(self, now: float) -> bool:
         """Whether half of the time for the first step is gone."""

@@ -5,9 +5,11 @@ checkpoint that a restart begins with tells in which of them the program was. Wh
 supervisor has decided; the layout on disk is `folders`' business.
 """
 
+import contextlib
 import functools
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +32,12 @@ PAST = b"past "
 """Before the position of a call that the program had left behind when it was stopped."""
 
 
+POSITION = "position/.ATTRIBUTES/py_state"
+"""What TensorFlow calls the position within a checkpoint."""
+
+
 class CheckpointUnreadable(RuntimeError):
-    """The chosen checkpoint can't be read after all; the next attempt verifies again and takes an older one."""
+    """The chosen checkpoint can't be read after all. The next attempt takes another, or this one again if it may."""
 
 
 @dataclass
@@ -91,6 +97,7 @@ class Checkpoints:
         self._count = len(self._variables(self._root()))
         self._kept: list[str] = []
         self._is_first = True
+        self._has_failed = False
 
     def restore(self) -> bool:
         """Put back what this call had reached; False if it begins anew. `position` tells the rest.
@@ -115,7 +122,7 @@ class Checkpoints:
 
     def save(self, step: int, epoch: int) -> None:
         """Store position and variables. `step` counts through the whole job, `epoch` is where this call would go on."""
-        reporter().phase("Saving")
+        before = reporter().phase("Saving")
         self.position.values |= self._origin() | {"call": self.number}
         root = self._root()
         variables = self._variables(root)
@@ -132,7 +139,7 @@ class Checkpoints:
                 "restore them: call the model, and build every optimizer, before fit or dtj.loop"
             )
         self._is_first = False
-        reporter().phase("Training")
+        reporter().phase(before)
 
     def _write(self, root: Any, plan: CheckpointPlan, folder: str, step: int, epoch: int) -> None:
         prefix = f"{folder}/call-{self.number}/ckpt-{step}"
@@ -144,22 +151,28 @@ class Checkpoints:
             folders.write_manifest(Path(prefix), step, epoch, _library(self.position.values), fit=self.number)
         except (OSError, tf.errors.OpError) as error:
             # The run is worth more than one of its checkpoints; the next save may work again.
-            reporter().notice(f"the checkpoint of step {step} could not be written: {error}")
+            reporter().notice(f"the checkpoint of step {step} could not be written: {_first_line(error)}")
+            self._has_failed = True
             _remove(Path(prefix))
             return
         # Only now, with a finished newer one, may an older one go.
+        is_first = not self._kept
         self._kept.append(prefix)
         while len(self._kept) > plan.keep:
             _remove(Path(self._kept.pop(0)))
         reporter().saved(step, epoch)
-        if self._is_first:
-            folders.sweep(Path(folder))
+        if self._has_failed:
+            self._has_failed = False
+            reporter().notice("")
+        if is_first:
+            with contextlib.suppress(OSError):  # The next attempt sweeps, too.
+                folders.sweep(Path(folder))
 
     def _choose(self, restore: Restore) -> tuple[str, bytes]:
         """The path that this call reads, with its position; nothing if the call begins anew."""
         if restore.path is None:
             raise CheckpointUnreadable("the chief's supervisor named no path to restore from")
-        state = _stored_position(restore.path)
+        state = self._stored_position(restore.path)
         reached = json.loads(state.partition(b"\n")[0])["values"]["call"]
         if self.number >= reached:
             return (restore.path, state) if self.number == reached else ("", b"")
@@ -170,7 +183,7 @@ class Checkpoints:
         }
         for copy in [copy for run in sorted(runs) for copy in folders.copies(run)]:
             if copy.manifest.fit == self.number and folders.damage(copy) is None:
-                return str(copy.prefix), PAST + _stored_position(str(copy.prefix))
+                return str(copy.prefix), PAST + self._stored_position(str(copy.prefix))
         return "", b""
 
     def _read(self, root: Any, path: str) -> None:
@@ -186,11 +199,37 @@ class Checkpoints:
                     "it an input shape, or call it once, before fit or dtj.loop"
                 )
             reporter().refused(
-                f"{path} holds another model than the program builds: {str(error).splitlines()[0][:300]}; run the "
+                f"{path} holds another model than the program builds: {_first_line(error)[:300]}; run the "
                 "program that wrote it, or set checkpoint.onExisting: StartFresh"
             )
         except (tf.errors.OpError, IndexError) as error:
-            raise CheckpointUnreadable(f"{path} can't be read: {str(error).splitlines()[0]}") from error
+            raise self._unreadable(path, error) from error
+
+    def _stored_position(self, path: str) -> bytes:
+        try:
+            reader = tf.train.load_checkpoint(path)
+            state: bytes = reader.get_tensor(POSITION) if reader.has_tensor(POSITION) else b""
+        except (tf.errors.OpError, ValueError, IndexError) as error:
+            raise self._unreadable(path, error) from error
+        if not state:
+            reporter().refused(f"{path} was not written by dtj: checkpoint.resumeFrom can only name a job's checkpoint")
+        return state
+
+    def _unreadable(self, path: str, error: Exception) -> Exception:
+        """What to raise; the copy is set aside first if its bytes are still there, or each attempt would choose it."""
+        why, plan = f"{path} can't be read: {_first_line(error)}", self._context.spec.checkpoint
+        if isinstance(error, tf.errors.ResourceExhaustedError) or plan is None:
+            return error
+        prefix, directory = Path(path), Path(plan.directory)
+        if directory not in prefix.parents:
+            reporter().refused(f"checkpoint.resumeFrom: {why}")
+        run = directory / prefix.relative_to(directory).parts[0]
+        with contextlib.suppress(OSError):  # A disk that fails now may well work again.
+            for copy in folders.copies(run):
+                if copy.prefix == prefix and folders.damage(copy) is None:
+                    folders.set_aside(run, copy)
+                    why += f"; it was set aside in {run / folders.UNREADABLE}, the next attempt takes an older one"
+        return CheckpointUnreadable(why)
 
     def _check_origin(self) -> None:
         stored, own = self.position.values, self._origin()
@@ -221,20 +260,19 @@ class Checkpoints:
         return models.variables(root, self._optimizer)
 
 
-def _stored_position(path: str) -> bytes:
-    try:
-        return tf.train.load_checkpoint(path).get_tensor("position/.ATTRIBUTES/py_state")
-    except tf.errors.NotFoundError:
-        reporter().refused(f"{path} was not written by dtj: checkpoint.resumeFrom can only name a job's checkpoint")
-    except (tf.errors.OpError, ValueError, IndexError) as error:
-        raise CheckpointUnreadable(f"{path} can't be read: {str(error).splitlines()[0]}") from error
-
-
 def _remove(prefix: Path) -> None:
-    # The manifest first: what has none is no copy, so that a crash in here can't leave half a one.
-    prefix.with_name(prefix.name + folders.MANIFEST).unlink(missing_ok=True)
-    for path in prefix.parent.glob(f"{prefix.name}.*"):
-        path.unlink(missing_ok=True)
+    """A copy, or what a save that failed has left. What a disk keeps all the same is swept by a later attempt."""
+    with contextlib.suppress(OSError):
+        # The manifest first: what has none is no copy, so that a crash in here can't leave half a one.
+        prefix.with_name(prefix.name + folders.MANIFEST).unlink(missing_ok=True)
+        for path in prefix.parent.glob(f"{prefix.name}.*"):
+            path.unlink(missing_ok=True)
+        for half in prefix.parent.glob(f"{prefix.name}_temp*"):  # Shards that TensorFlow has not merged yet.
+            shutil.rmtree(half)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _library(origin: Mapping[str, Any]) -> str:

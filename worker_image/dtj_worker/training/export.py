@@ -18,7 +18,7 @@ def save(model: Any, path: str) -> None:
     All workers call it, since some variables can only be read by all together; the chief alone writes to `path`, the
     others to a folder of their own that is removed.
     """
-    reporter().phase("Exporting")
+    before = reporter().phase("Exporting")
     with _target(str(path)) as target:
         if models.flavour_of(model) == "None":
             tf.saved_model.save(model, target)
@@ -28,7 +28,7 @@ def save(model: Any, path: str) -> None:
             model.export(target, verbose=False)
         else:
             model.save(target, save_format="tf")
-    reporter().phase("Training")
+    reporter().phase(before)
 
 
 @contextlib.contextmanager

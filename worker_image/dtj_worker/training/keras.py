@@ -119,6 +119,7 @@ class Backup:
             self._save(self._epoch + 1, 0, callback_state.history(self.model.history))
         calls().steps += self._progress.step
         self._x, self._others = None, ()
+        reporter().phase("")  # What the program does now takes as long as it takes.
 
     def _implements_train_batch_hooks(self) -> bool:
         return True

@@ -117,6 +117,7 @@ class Loop:
             self._is_over = True  # Also when left by `break`: a restart must not go on with it.
             self._save()
         calls().steps += self.step
+        reporter().phase("")  # What the program does now takes as long as it takes.
 
     def _save(self) -> None:
         if context().spec.checkpoint is None:

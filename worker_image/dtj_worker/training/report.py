@@ -61,6 +61,7 @@ class Reporter:
 
     def reports(self) -> None:
         """`fit` or `dtj.loop` was entered: steps will follow."""
+        self._phase = "Training"
         self._tell("Reports")
 
     def restored(self, step: int, epoch: int) -> None:
@@ -95,11 +96,15 @@ class Reporter:
         if self._notice.startswith("NothingSaved"):
             self.notice("")
 
-    def phase(self, name: str) -> None:
-        """What the program does now: Training, Evaluating, Saving or Exporting; told when it changes."""
-        if name != self._phase:
-            self._phase = name
+    def phase(self, name: str) -> str:
+        """What the program does now: Training, Evaluating, Saving, Exporting, or empty where no step is to be expected.
+
+        Told when it changes. Returns what it did before.
+        """
+        before, self._phase = self._phase, name
+        if name != before:
             self._tell("Phase", message=name)
+        return before
 
     def busy(self, what: str) -> None:
         """Something long that isn't a step, as "download"; empty when it is over."""
@@ -115,7 +120,7 @@ class Reporter:
 
     def problem(self, message: str) -> None:
         """The exception that ends the program."""
-        self._tell("Problem", message=message)
+        self._tell("Problem", message=message, process=os.getpid())
 
     def refused(self, message: str) -> NoReturn:
         """A fault of configuration: told to the supervisor and on stderr; the process ends without any tear-down."""
