@@ -1,6 +1,8 @@
 """Which checkpoint an attempt starts from: the newest that is intact, and nothing from zero in silence."""
 
 import json
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -213,6 +215,23 @@ def test_a_damaged_job_json_loses_no_run(plan: Any, save: Save) -> None:
     assert restored(plan()) == (40, 0)
     assert Path(plan().directory, "job.json.unreadable").exists()
     assert [run.uid for run in choice.read_runs(plan())] == [OTHER[:8], ME]
+
+
+def test_another_users_checkpoints_are_named() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become someone else")
+    with tempfile.TemporaryDirectory() as made:  # Not below pytest's own folder, which is closed to others.
+        Path(made).chmod(0o777)
+        plan = CheckpointPlan(made)
+        attempt = folders.attempt_folder(plan, ME, 0)
+        attempt.mkdir(parents=True)
+        attempt.chmod(0o700)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(ConfigFault, match=f"checkpoints at {attempt} can't be read: .* this is user 65534"):
+                choice.begin(plan, ME, "digest")
+        finally:
+            os.seteuid(0)
 
 
 def test_finishing_is_noted(plan: Any) -> None:

@@ -1,7 +1,9 @@
 """A gang of supervisors: all start together, one death ends all, and every verdict names who began it."""
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from dtj_worker.codec import decode, encode
 from dtj_worker.contract import CheckpointPlan, Fault, Limits
-from tests.worker.supervisor.gang import COUNTER, Gang, is_alive, until
+from dtj_worker.supervisor.peers import Join, Order, cluster_of
+from tests.worker.supervisor.gang import COUNTER, TOKEN, WITHIN, Gang, is_alive, until
 
 MakeGang = Callable[..., Gang]
 PROGRAMS = Path(__file__).parent / "programs"
@@ -117,6 +121,19 @@ def test_the_exception_of_the_program_is_the_message(gang: MakeGang, injected: s
 
     assert trainer.end() == 1
     assert trainer.verdict.message.startswith("ValueError: too many")
+
+
+def test_an_exception_that_ends_no_program_ends_it_all_the_same(gang: MakeGang) -> None:
+    held = "import threading, time\nthreading.Thread(target=lambda: time.sleep(600)).start()\nraise ValueError('no')"
+    job = gang("worker-0", limits=Limits(grace_seconds=1))
+    trainer = job.start("worker-0", "--", sys.executable, "-c", held)
+
+    assert trainer.end() == 137
+    assert trainer.verdict.kind == "Program"
+    assert trainer.verdict.message == (
+        "ValueError: no; it has not ended within 1 s of that: a thread or process holds it"
+    )
+    assert "most recent call first" in trainer.log
 
 
 def test_sigterm_ends_the_gang_unsaved(gang: MakeGang) -> None:
@@ -261,6 +278,39 @@ def test_tasks_that_disagree_on_the_cluster(gang: MakeGang, task: str, why: str)
     assert why in trainer.verdict.message
 
 
+def test_a_chief_that_is_still_checking_gives_signs_of_life(gang: MakeGang) -> None:
+    job = gang("worker-0", "worker-1")
+    spec = job.spec("worker-1")
+    with socket.create_server(("127.0.0.1", job.ports["worker-0"])):  # What it has to wait for.
+        job.start("worker-0", *ENDLESS)
+        host, _, port = spec.chief_status.rpartition(":")
+        peer = until(lambda: connected(host, int(port)), "the chief listens")
+        body = encode(Join(spec.uid, spec.task, spec.attempt, cluster_of(spec)))
+        head = f"POST /v1/join HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n"
+        with peer, peer.makefile("rb") as lines:
+            peer.sendall((head + body).encode())
+            while lines.readline() != b"\r\n":
+                pass
+            assert decode(Order, lines.readline()).kind == "Beat"
+
+
+def test_the_gang_does_not_wait_for_a_disk_to_note_its_end(gang: MakeGang, tmp_path: Path) -> None:
+    runs = tmp_path / "checkpoints" / "job.json"
+    job = gang("worker-0", "worker-1", checkpoint=CheckpointPlan(str(runs.parent)))
+    first, _ = job.start_all(COUNTER, "--steps", "40")
+    for status in job.statuses():
+        if status.stage == "Training" and runs.is_file():
+            runs.unlink()
+            os.mkfifo(runs.with_name("pipe"))  # Whoever reads it waits for a writer, as for a dead disk.
+            runs.with_name("pipe").rename(runs)
+
+    assert status.stage == "Done"
+    assert first.process.poll() is None
+    runs.write_text('{"runs": []}')
+    assert first.end() == 0
+    assert first.verdict.kind == "Done"
+
+
 def test_a_supervisor_of_another_attempt_does_not_register(gang: MakeGang) -> None:
     job = gang("worker-0", "worker-1")
     job.start("worker-0", *ENDLESS)
@@ -388,6 +438,12 @@ def test_a_supervisor_stays_small(gang: MakeGang) -> None:
     resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
 
     assert resident < 25 * 1024
+
+
+def connected(host: str, port: int) -> socket.socket | None:
+    with contextlib.suppress(ConnectionError):
+        return socket.create_connection((host, port), timeout=WITHIN)
+    return None
 
 
 def test_an_unsupervised_laptop(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_a_folder_of_another_user(tmp_path: Path) -> None:
     finally:
         os.seteuid(0)
 
-    assert "Permission denied; it is written as user 65534: does the volume belong to another one?" in str(found.value)
+    assert "Permission denied; this is user 65534: does the volume belong to another one?" in str(found.value)
 
 
 def test_a_port_that_another_process_keeps() -> None:
@@ -201,6 +202,28 @@ def test_a_program_that_closes_all_it_has(gang: MakeGang) -> None:
 
     assert trainer.end() == 5
     assert trainer.verdict.message == "exited 5"
+
+
+def test_a_request_to_stop_that_comes_before_anybody_listens(gang: MakeGang, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "slow.py")
+    trainer = gang("worker-0").start("worker-0", str(tmp_path / "slow.py"))
+    # Opening it for writing waits for the supervisor, which comes to read its program before it listens to anyone.
+    with (tmp_path / "slow.py").open("w") as program:
+        trainer.process.send_signal(signal.SIGTERM)
+        program.write("import time; time.sleep(600)")
+
+    assert trainer.end() == 143
+    assert trainer.verdict.kind == "Stopped"
+
+
+def test_an_unwritable_place_for_the_zipapp(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    command = [sys.executable, "-m", "dtj_worker.supervisor.main", "--install", str(tmp_path / "file" / "x.pyz")]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr == f"dtj-worker: {tmp_path}/file/x.pyz can't be written: File exists\n"
 
 
 def test_limits_of_a_waiting_check(gang: MakeGang) -> None:

@@ -35,6 +35,7 @@ def test_none_is_none(text: str | None) -> None:
     ("config", "fault"),
     [
         pytest.param("{", "TF_CONFIG is not JSON: Expecting property name", id="not JSON"),
+        pytest.param("[" * 100_000, "TF_CONFIG is not JSON: ", id="deep"),
         pytest.param([1], "TF_CONFIG is not a JSON object but [1]", id="not an object"),
         pytest.param({"cluster": PAIR}, "TF_CONFIG: task is missing", id="no task"),
         pytest.param(

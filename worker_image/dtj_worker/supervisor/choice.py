@@ -54,8 +54,7 @@ def check(plan: CheckpointPlan, folder: Path) -> None:
         folders.write_durably(probe, b"dtj")
         probe.unlink()
     except (PermissionError, FileExistsError, NotADirectoryError) as error:
-        hint = f"it is written as user {os.geteuid()}: does the volume belong to another one?"
-        raise ConfigFault(f"checkpoint folder {folder} can't be written: {error.strerror}; {hint}") from None
+        raise ConfigFault(f"checkpoint folder {folder} can't be written: {error.strerror}; {_whose()}") from None
     except OSError as error:
         if error.errno in LASTING:
             raise ConfigFault(f"checkpoint folder {folder} can't be written: {error.strerror}") from None
@@ -68,22 +67,10 @@ def begin(plan: CheckpointPlan, uid: str, program: str) -> Choice:
     Damaged copies are set aside on the way. ConfigFault where starting would lose something: `onExisting` forbids it,
     or there was progress and no readable copy is left. OSError where the disk fails: that may heal.
     """
-    runs = read_runs(plan)
-    search = _Search([])
-    restore = _restore(_newest_intact(folders.run_folder(plan, uid), search))
-    if restore is None and not plan.progressed and not search.damaged and not plan.resume_from:
-        others = [run for run in runs if run.uid != uid]
-        restore = _restore(_of_another_run(plan, others, program, search))
-    if restore is None and (plan.progressed or search.damaged):
-        lost = f"no readable checkpoint is left in {plan.directory}, though there was one ({search.damaged} damaged)"
-        if not plan.allow_restart_from_zero:
-            raise ConfigFault(f"{lost}; to start from zero all the same, set recovery.allowRestartFromZero")
-        search.notes.append(f"{lost}: starting from zero, as recovery.allowRestartFromZero says")
-    if restore is None and plan.resume_from:
-        restore = _named(plan.resume_from, search)
-    if uid not in [run.uid for run in runs]:
-        _write_runs(plan, [*runs, Run(uid, program)])
-    return Choice(restore, tuple(search.notes))
+    try:
+        return _begin(plan, uid, program)
+    except PermissionError as error:
+        raise ConfigFault(f"checkpoints at {error.filename} can't be read: {error.strerror}; {_whose()}") from None
 
 
 def finish(plan: CheckpointPlan, uid: str) -> None:
@@ -103,6 +90,25 @@ def read_runs(plan: CheckpointPlan) -> list[Run]:
         path.rename(path.with_name("job.json.unreadable"))
         with_copies = [p for p in Path(plan.directory).iterdir() if p.is_dir() and any(p.glob("attempt-*"))]
         return [Run(p.name, "") for p in sorted(with_copies, key=lambda p: p.stat().st_mtime)]
+
+
+def _begin(plan: CheckpointPlan, uid: str, program: str) -> Choice:
+    runs = read_runs(plan)
+    search = _Search([])
+    restore = _restore(_newest_intact(folders.run_folder(plan, uid), search))
+    if restore is None and not plan.progressed and not search.damaged and not plan.resume_from:
+        others = [run for run in runs if run.uid != uid]
+        restore = _restore(_of_another_run(plan, others, program, search))
+    if restore is None and (plan.progressed or search.damaged):
+        lost = f"no readable checkpoint is left in {plan.directory}, though there was one ({search.damaged} damaged)"
+        if not plan.allow_restart_from_zero:
+            raise ConfigFault(f"{lost}; to start from zero all the same, set recovery.allowRestartFromZero")
+        search.notes.append(f"{lost}: starting from zero, as recovery.allowRestartFromZero says")
+    if restore is None and plan.resume_from:
+        restore = _named(plan.resume_from, search)
+    if uid not in [run.uid for run in runs]:
+        _write_runs(plan, [*runs, Run(uid, program)])
+    return Choice(restore, tuple(search.notes))
 
 
 def _write_runs(plan: CheckpointPlan, runs: list[Run]) -> None:
@@ -174,6 +180,10 @@ def _named(where: str, search: _Search) -> Restore:
 
 def _restore(copy: Copy | None) -> Restore | None:
     return Restore(copy.manifest.step, copy.manifest.epoch, str(copy.prefix)) if copy else None
+
+
+def _whose() -> str:
+    return f"this is user {os.geteuid()}: does the volume belong to another one?"
 
 
 def _refuse_uri(where: str) -> None:

@@ -5,6 +5,8 @@ asyncio would do as well and takes 8 MiB, a third of what a supervisor may have.
 
 import collections
 import contextlib
+import errno
+import functools
 import selectors
 import signal
 import socket
@@ -33,7 +35,7 @@ class Loop:
         self.now = clock()
         self._clock = clock
         self._selector = selectors.DefaultSelector()
-        self._mail: collections.deque[Callable[[], None]] = collections.deque()
+        self._mail: collections.deque[Callable[[], object]] = collections.deque()
         self._bell, self._rope = socket.socketpair()
         self._has_signals = False
         for end in (self._bell, self._rope):
@@ -81,11 +83,12 @@ class Loop:
                 result = work()
             except Exception as error:
                 result = error
-            self._mail.append(lambda: then(result))
-            with contextlib.suppress(OSError):  # A full bell rings anyway, and a closed loop needs nothing.
-                self._rope.send(b"\0")
+            self._post(lambda: then(result))
 
-        threading.Thread(target=body, daemon=True).start()
+        try:
+            threading.Thread(target=body, daemon=True).start()
+        except RuntimeError as refusal:  # The container may have no more threads; its program has them all.
+            self._post(functools.partial(then, OSError(errno.EAGAIN, str(refusal))))
 
     def close(self) -> None:
         """Hear no more; the connections that are still watched are closed."""
@@ -96,6 +99,11 @@ class Loop:
                 source.close()
         self._selector.close()
         self._rope.close()
+
+    def _post(self, letter: Callable[[], object]) -> None:
+        self._mail.append(letter)
+        with contextlib.suppress(OSError):  # A full bell rings anyway, and a closed loop needs nothing.
+            self._rope.send(b"\0")
 
     def _heard_bell(self) -> None:
         self._bell.recv(4096)

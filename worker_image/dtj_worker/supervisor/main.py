@@ -1,6 +1,7 @@
 """`dtj-worker`: what is read and checked before anything runs, and the Verdict that is left behind at the end."""
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from dtj_worker.contract import (
 from dtj_worker.supervisor import environment, program, reach, tfconfig, verdict
 from dtj_worker.supervisor.attempt import Job
 from dtj_worker.supervisor.log import say
-from dtj_worker.supervisor.supervisor import Supervisor
+from dtj_worker.supervisor.supervisor import REQUESTS, Supervisor
 from dtj_worker.supervisor.tfconfig import Cluster
 from dtj_worker.supervisor.verdict import Ending
 
@@ -34,6 +35,8 @@ ALONE_SECONDS = 7 * 86400.0
 
 def main() -> NoReturn:
     """Run the program that the command line names, as a task of a job or by itself; exit as its Verdict says."""
+    # Until the supervisor listens, a request to stop would be lost (process 1) or end this without a Verdict.
+    signal.pthread_sigmask(signal.SIG_BLOCK, REQUESTS)
     words = sys.argv[1:]
     if words[:1] in (["-h"], ["--help"]):
         print(f"usage: {program.USAGE}")
@@ -41,7 +44,10 @@ def main() -> NoReturn:
     if words[:1] == [INSTALL_OPTION] and len(words) == 2:
         from dtj_worker.supervisor.install import install  # noqa: PLC0415 - what a supervisor needs once must not stay
 
-        install(Path(words[1]))
+        try:
+            install(Path(words[1]))
+        except OSError as error:
+            sys.exit(f"dtj-worker: {words[1]} can't be written: {error.strerror}")
         sys.exit(0)
     found = run(words, os.environ)
     say(found.task, found.message or found.kind)

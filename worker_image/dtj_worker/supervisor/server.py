@@ -112,8 +112,8 @@ class Server:
     def _accept(self) -> None:
         try:
             connection, _ = self._listening.accept()
-        except BlockingIOError:
-            return
+        except (BlockingIOError, ConnectionError):
+            return  # It has gone again.
         except OSError:  # Out of descriptors: whoever has waited longest makes room.
             self._drop_oldest()
             return

@@ -24,11 +24,17 @@ from dtj_worker.supervisor.server import Answers, Server
 from dtj_worker.supervisor.verdict import Ending
 from dtj_worker.supervisor.waiting import Waiting
 
+REQUESTS = (signal.SIGTERM, signal.SIGINT)
+"""How a supervisor is asked to stop. `main` blocks them until somebody listens."""
+
 SETTLE_SECONDS = 2.0
 """An end that may come of another's death waits so long for the word of who died first."""
 
 FAREWELL_SECONDS = 2.0
 """How long the last words may take to be heard."""
+
+NOTE_SECONDS = 20.0
+"""How long a disk may take to note that the run is finished."""
 
 
 class Supervisor:
@@ -50,14 +56,15 @@ class Supervisor:
         self._attempt: Attempt | None = None
         self._first_death: Death | None = None
         """As far as this task knows."""
-        self._chief_is_done = self._has_told = False
+        self._chief_is_done = self._has_told = self._is_noting = False
         self._verdict: Verdict | None = None
         self._verdict_at = math.inf
 
     def run(self) -> Verdict:
         """Until the program has ended, and whom that concerns has heard of it."""
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in REQUESTS:
             self._loop.on_signal(number, self._asked_to_stop)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, REQUESTS)  # What came while we started comes now.
         self._loop.on_signal(signal.SIGCHLD, lambda: None)  # Wakes the loop; the attempt reaps.
         if line := adopt_orphans():
             say(self._spec.task, line)
@@ -88,10 +95,11 @@ class Supervisor:
 
     def _talk(self) -> None:
         p = self._progress
-        if self._gang and self._prepared:
-            own = self._gang.members[self._spec.task]
-            own.stage, own.busy = p.stage, p.busy
-            self._gang.look()
+        if self._gang:
+            if self._prepared:
+                own = self._gang.members[self._spec.task]
+                own.stage, own.busy = p.stage, p.busy
+            self._gang.look()  # Also while a checkpoint is being verified: peers wait, and may hear that we live.
             p.held_by = self._gang.busy
         if self._link and self._prepared and not self._chief_is_done:
             self._link.look(Word(p.stage, p.busy))
@@ -249,17 +257,23 @@ class Supervisor:
             self._server.close()
 
     def _note_the_end(self) -> None:
-        if self._spec.checkpoint:
-            try:
-                choice.finish(self._spec.checkpoint, self._spec.uid)
-            except OSError as error:
-                say(self._spec.task, f"that this run is finished can't be noted in {self._checked}: {error.strerror}")
+        if plan := self._spec.checkpoint:
+            self._is_noting = True
+            self._loop.in_thread(lambda: choice.finish(plan, self._spec.uid), self._noted)
+
+    def _noted(self, result: Exception | None) -> None:
+        self._is_noting = False
+        if result:
+            say(self._spec.task, f"that this run is finished can't be noted in {self._checked}: {result}")
 
     def _is_heard(self) -> bool:
         """Whether nobody listens any more, or has had the time."""
+        seconds = self._loop.now - self._verdict_at
+        if self._is_noting and seconds <= NOTE_SECONDS:
+            return False
         gone = [
             self._gang is None or self._gang.is_alone,
             self._link is None or not self._link.is_open,
             self._server is None or self._server.is_quiet,
         ]
-        return all(gone) or self._loop.now - self._verdict_at > FAREWELL_SECONDS
+        return all(gone) or seconds > FAREWELL_SECONDS

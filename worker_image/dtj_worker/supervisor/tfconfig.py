@@ -4,6 +4,7 @@ TensorFlow itself meets a bad TF_CONFIG with a traceback from its depths, or wit
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -37,7 +38,7 @@ def read(text: str | None) -> Cluster | None:
         return None
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigFault(f"TF_CONFIG is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise ConfigFault(f"TF_CONFIG is not a JSON object but {text.strip():.60}")
@@ -129,7 +130,7 @@ def _task_faults(document: dict[str, Any]) -> Iterator[str]:
     role, index = task.get("type"), task.get("index")
     if role not in get_args(Role):
         yield "task.type is missing" if role is None else f"task.type {role!r} is no role{_hint(role)}"
-    number = int(index) if isinstance(index, str) and index.isdecimal() else index
+    number = int(index) if isinstance(index, str) and re.fullmatch("[0-9]{1,9}", index) else index
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         yield "task.index is missing" if index is None else f"task.index {index!r} is no number from 0 up"
         return
