@@ -58,8 +58,8 @@ bench: ## how much the operator carries, how fast it starts
 images: ## container images of operator and worker, by docker, podman or buildah; ARGS="--flavours=cpu,gpu"
 	@$(PYTHON) tools/images.py $(ARGS)
 
-chart: ## lints and renders the Helm chart
-	$(call later,lints and renders the chart,charts/dtj-operator/)
+chart: setup ## lints the Helm chart and renders install.yaml from it; builds Helm, once
+	@$(BIN)/python -m e2e.chart
 
 # $(1): what the target will do, $(2): what it waits for.
 define later
