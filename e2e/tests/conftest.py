@@ -13,10 +13,11 @@ from e2e.cluster import Cluster
 @pytest.fixture(scope="module")
 def helm(cluster: Cluster) -> Iterator[Helm]:
     """Helm, on a cluster without an operator; one that others had installed is back afterwards."""
-    for name, archive in images.archives(images.SMALL).items():
-        nodes = json.loads(cluster.kubectl("get", "nodes", "--output=json"))["items"]
-        if not all(f"docker.io/{name}" in json.dumps(node["status"].get("images", [])) for node in nodes):
-            cluster.load(archive)
+    nodes = json.loads(cluster.kubectl("get", "nodes", "--output=json"))["items"]
+    there = [{name for image in node["status"].get("images", []) for name in image.get("names", [])} for node in nodes]
+    missing = [name for name in images.SMALL if not all(f"docker.io/{name}" in names for names in there)]
+    for archive in images.archives(missing).values():
+        cluster.load(archive)
     found = Helm(cluster.kubeconfig)
     was = {release["name"] for release in json.loads(found("list", f"--namespace={NAMESPACE}", "--output=json"))}
     values = json.loads(found("get", "values", RELEASE, f"--namespace={NAMESPACE}", "--output=json")) if was else {}
