@@ -21,6 +21,7 @@ from tests.local.embedded import Embedded, can_isolate, death, embedded, lives, 
 Json = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parents[2]
+FROM_HERE = Path(os.path.relpath(sys.executable))
 JOBS = "distributedtrainingjobs.dtj.dev"
 
 
@@ -169,6 +170,19 @@ async def test_an_environment_without_our_worker_gets_it_as_one_file(tmp_path: P
         ended = await nodes.ended("hello")
         assert ended["status"]["phase"] == "Succeeded"
         assert f"hello from {sys.base_prefix}" in await nodes.log("hello")
+
+
+async def test_a_python_may_be_named_from_here(tmp_path: Path) -> None:
+    (tmp_path / "hello.py").write_text("import sys; print('hello from', sys.prefix)")
+    async with embedded(tmp_path, python=FROM_HERE) as nodes:
+        body = pod("hello", "python", "hello.py")
+        nodes.create(body)
+        await nodes.ended("hello")
+        assert await nodes.log("hello") == f"hello from {sys.prefix}\n"
+        body = pod("worker", "x", args=["hello.py"])
+        del body["spec"]["containers"][0]["command"]
+        nodes.create(body)
+        assert (await nodes.ended("worker"))["status"]["phase"] == "Succeeded"
 
 
 async def test_an_operator_that_cannot_work_says_why(tmp_path: Path) -> None:

@@ -251,6 +251,12 @@ async def test_a_volume_that_cannot_be_mounted_is_named(nodes: Embedded, volume:
     assert any(told in sentence for sentence in nodes.said)
 
 
+async def test_a_script_may_end_like_the_name_of_a_program(nodes: Embedded) -> None:
+    nodes.create(pod("long", script=f"echo started; : {'a' * 300}.py"))
+    await nodes.ended("long")
+    assert await nodes.log("long") == "started\n"
+
+
 async def test_paths_with_spaces_may_stand_in_a_script(tmp_path: Path) -> None:
     data = tmp_path / "my data"
     data.mkdir()

@@ -96,14 +96,16 @@ async def cluster(options: Options, say: Callable[[str], None]) -> AsyncIterator
         api = Api()
         objects = Objects(api, "dtj-local")
         ports = Ports(is_private=options.isolate)
+        # Its symbolic links stay as they are: by them a Python knows its environment.
+        python = options.python.absolute()
         addresses = Addresses(objects, ports)
         stack.callback(addresses.close)
         machine = Machine(
             runtime=run,
             objects=objects,
             addresses=addresses,
-            python=options.python,
-            entry_point=_entry_point(options.python, state),
+            python=python,
+            entry_point=_entry_point(python, state),
             folder=options.folder.absolute(),
             state=state,
             mapped={inside.rstrip("/"): str(unquoted(here, stack)) for inside, here in options.mapped.items()},

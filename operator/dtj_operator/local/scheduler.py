@@ -93,7 +93,11 @@ class Scheduler:
             "lastTransitionTime": self._objects.timestamp(),
         }
         pod["status"] = {**(pod.get("status") or {}), "conditions": with_condition(conditions, condition)}
-        self._objects.update("pods", pod, "status")
+        try:
+            self._objects.update("pods", pod, "status")
+        except ApiFailure:
+            # It has gone, or been changed: that wakes us again. One pod's trouble is not the others'.
+            return
         self._recorder.post(pod["metadata"], "Warning", "FailedScheduling", why)
 
 

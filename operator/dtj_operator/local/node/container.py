@@ -156,12 +156,11 @@ class Container:
         """Where a program's own text names a mount: that path leads nowhere here."""
         for word in command.words:
             program = Path(command.folder, word)
-            if program.suffix == ".py" and program.is_file():
-                for line, path in mounted.written_in(program):
-                    self._machine.say(
-                        f"{word}:{line} has {path} written in it; in a cluster that is a volume's mount, here it is "
-                        f"{mounted.here(path)}: pass the path as an argument or by the environment, which are adapted"
-                    )
+            for line, path in mounted.written_in(program) if _is_program(program) else ():
+                self._machine.say(
+                    f"{word}:{line} has {path} written in it; in a cluster that is a volume's mount, here it is "
+                    f"{mounted.here(path)}: pass the path as an argument or by the environment, which are adapted"
+                )
 
     def _message(self, code: int) -> str:
         """The termination message, by the container's policy."""
@@ -206,6 +205,14 @@ def containers(machine: Machine, pod: Json) -> Sequence[Container]:
         Container(machine, pod, spec, "sidecar" if spec.get("restartPolicy") == "Always" else "init") for spec in inits
     ]
     return [*found, *(Container(machine, pod, spec, "main") for spec in pod["spec"]["containers"])]
+
+
+def _is_program(word: Path) -> bool:
+    try:
+        return word.suffix == ".py" and word.is_file()
+    except OSError:
+        # A whole script may end like the name of a program, and be too long for one.
+        return False
 
 
 def _is_trainer(pod: Json, spec: Json) -> bool:
