@@ -26,4 +26,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if mark := item.get_closest_marker("tensorflow"):
             # Two supervised jobs at once would starve each other on a small machine and miss deadlines.
             item.add_marker(pytest.mark.xdist_group("supervised" if mark.kwargs.get("supervised") else "unsupervised"))
-            item.add_marker(pytest.mark.timeout(600))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(600))
