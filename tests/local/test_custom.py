@@ -66,10 +66,11 @@ def test_strict_validation_names_what_would_be_pruned(calls: Calls) -> None:
 def test_a_value_out_of_its_schema_is_told_with_its_path(calls: Calls, spec: dict[str, Any], told: str) -> None:
     failure = refused(calls.create, training(**spec))
     assert (failure.code, failure.reason) == (422, "Invalid")
-    assert str(failure).startswith('Training.test.dtj.dev "t" is invalid: [')
+    assert str(failure).startswith('Training.test.dtj.dev "t" is invalid: ')
     assert told in str(failure)
-    # CEL needs a value that fits its schema, and the answer says that it was not run.
-    assert "some validation rules were not checked because the object was invalid" in str(failure)
+    # CEL needs a value of the right form, and the answer says where it was not run.
+    formless = any(word in told for word in ("Required", "Unsupported", "Too", "string", "type", "null"))
+    assert ("some validation rules were not checked because the object was invalid" in str(failure)) is formless
     assert failure.status["details"] | {"causes": None} == {
         "name": "t",
         "group": "test.dtj.dev",
@@ -88,7 +89,7 @@ def test_a_broken_rule_is_told_by_its_message(calls: Calls) -> None:
     failure = refused(calls.create, training(strategy="None"))
     assert str(failure) == 'Training.test.dtj.dev "t" is invalid: spec: Invalid value: None takes one replica'
     failure = refused(calls.create, training(rate=3))
-    assert str(failure).endswith("spec: Invalid value: rate is 3")
+    assert str(failure).endswith("spec: Invalid value: rate is above 2 with Auto")
 
 
 def test_a_transition_rule_sees_the_old_value(calls: Calls) -> None:

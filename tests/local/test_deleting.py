@@ -1,5 +1,7 @@
 """Deletion: grace, finalizers, preconditions, propagation, namespaces and evictions."""
 
+from typing import Any
+
 import pytest
 
 from tests.local.calls import Calls, config_map, owned, pod, refused
@@ -59,7 +61,7 @@ def test_a_precondition_protects_another_object_of_the_name(field: str) -> None:
     calls.create(config_map())
     failure = refused(calls.delete, MAPS, "a", {"preconditions": {field: "77"}})
     assert (failure.code, failure.reason) == (409, "Conflict")
-    assert "Precondition failed" in str(failure)
+    assert "in the precondition (77) does not match" in str(failure)
     assert calls.names(MAPS) == ["a"]
 
 
@@ -193,6 +195,10 @@ def test_upkeep_waits_until_its_driver_runs_it() -> None:
     assert calls.names(MAPS) == []
 
 
+def eviction(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}}
+
+
 def ready(calls: Calls, name: str) -> None:
     manifest = pod(name, nodeName="n1")
     manifest["metadata"]["labels"] = {"app": "x"}
@@ -219,15 +225,19 @@ def test_a_disruption_budget_holds_evictions_back() -> None:
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "one"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
     })  # fmt: skip
-    assert calls.get("policy/v1/poddisruptionbudgets", "one")["status"] == {
+    status = calls.get("policy/v1/poddisruptionbudgets", "one")["status"]
+    assert [(one["type"], one["reason"]) for one in status.pop("conditions")] == [
+        ("DisruptionAllowed", "SufficientPods")
+    ]
+    assert status == {
         "currentHealthy": 2,
         "desiredHealthy": 1,
         "disruptionsAllowed": 1,
         "expectedPods": 2,
         "observedGeneration": 1,
     }
-    calls.call("create", f"{PODS}:eviction", "a", body={})
-    failure = refused(calls.call, "create", f"{PODS}:eviction", "b", body={})
+    calls.call("create", f"{PODS}:eviction", "a", body=eviction("a"))
+    failure = refused(calls.call, "create", f"{PODS}:eviction", "b", body=eviction("b"))
     assert (failure.code, failure.reason) == (429, "TooManyRequests")
     assert failure.status["details"]["causes"][0]["message"] == (
         "The disruption budget one needs 1 healthy pods and has 1 currently"

@@ -209,7 +209,7 @@ async def test_wrong_manifests_are_told_as_a_cluster_tells_them(with_trainings: 
     said = await kubectl("apply", "-f", "-", manifest=typo)
     assert 'strict decoding error: unknown field "spec.containers[0].imagee"' in said.err
     said = await kubectl("apply", "-f", "-", manifest=training(replicas=0))
-    assert "* spec.replicas: Invalid value: 0: spec.replicas in body should be greater than or equal to 1" in said.err
+    assert "spec.replicas: Invalid value: 0: spec.replicas in body should be greater than or equal to 1" in said.err
     said = await kubectl("apply", "-f", "-", manifest=training(strategy="None"))
     assert said.err.strip() == 'The Training "t" is invalid: spec: Invalid value: None takes one replica'
     said = await kubectl("apply", "-n", "nowhere", "-f", "-", manifest=config_map())
@@ -297,7 +297,7 @@ async def test_drain_cordons_and_evicts(kubectl: Kubectl) -> None:
 
 
 async def test_logs_and_what_is_not_offered(kubectl: Kubectl) -> None:
-    await kubectl.ok("create", "-f", "-", manifest=pod())
+    await kubectl.ok("create", "-f", "-", manifest=pod(nodeName="n1"))
     said = await kubectl("logs", "a")
     assert 'container "trainer" in pod "a" is waiting to start' in said.err
     said = await kubectl("exec", "a", "--", "ls")

@@ -32,6 +32,7 @@ async def test_the_end_of_a_command_is_the_end_of_its_pod(
         "status": "False",
         "reason": "PodCompleted" if phase == "Succeeded" else "PodFailed",
         "lastTransitionTime": "",
+        "lastProbeTime": None,
     }
 
 

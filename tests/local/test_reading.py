@@ -95,7 +95,10 @@ def test_a_list_at_an_exact_version_shows_the_past() -> None:
         ({"sendInitialEvents": "true"}, "sendInitialEvents is forbidden for list"),
         ({"continue": "x"}, "continue key is not valid"),
         ({"labelSelector": "a in b"}, "unable to parse requirement"),
-        ({"fieldSelector": "data.x=1"}, "field label not supported: data.x"),
+        (
+            {"fieldSelector": "data.x=1"},
+            '"data.x" is not a known field selector: only "metadata.name", "metadata.namespace"',
+        ),
     ],
 )
 def test_a_list_that_cannot_be_meant_is_refused(params: Any, told: str) -> None:

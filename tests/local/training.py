@@ -45,7 +45,10 @@ SCHEMA: Json = {
                     "fieldPath": ".strategy",
                     "reason": "FieldValueForbidden",
                 },
-                {"rule": "!has(self.rate) || self.rate < 2.0", "messageExpression": "'rate is ' + string(self.rate)"},
+                {
+                    "rule": "!has(self.rate) || self.rate < 2.0",
+                    "messageExpression": "'rate is above 2 with ' + self.strategy",
+                },
             ],
         },
         "status": {"type": "object", "properties": {"phase": {"type": "string"}, "step": {"type": "integer"}}},

@@ -96,7 +96,7 @@ class Api:
             return subresources.review
         writer = _SUBRESOURCES.get(request.subresource) or _WRITES.get(request.verb)
         if writer is None:
-            raise method_not_allowed(request.verb, request.kind.resource)
+            raise method_not_allowed()
         return writer
 
     def watch(self, request: Request) -> Follower:

@@ -19,6 +19,7 @@ from dtj_operator.local.failures import ApiFailure, bad_request, unsupported_med
 from dtj_operator.local.logs import LogSource, NoLogs, log_query
 from dtj_operator.local.state import Request
 from dtj_operator.local.tables import printing
+from dtj_operator.local.verbs.bodies import summary
 
 Json = dict[str, Any]
 
@@ -26,6 +27,8 @@ _log = logging.getLogger(__name__)
 
 _MAX_BODY_BYTES = 3 * 1024 * 1024
 _JSON = "application/json"
+_NO_HEADER = "couldn't get version/kind; json parse error"
+_TRUNCATED = "unexpected end of JSON input"
 
 
 class ApiServer:
@@ -123,7 +126,7 @@ class ApiServer:
         if target.subresource == "log":
             return await self._send_logs(http, target)
         if http.method in ("POST", "PUT", "PATCH", "DELETE"):
-            target = msgspec.structs.replace(target, body=await _body(http), content_type=http.content_type)
+            target = msgspec.structs.replace(target, body=await _body(http, target), content_type=http.content_type)
         target = msgspec.structs.replace(target, agent=http.headers.get("User-Agent", "unknown"))
         if target.verb == "watch":
             return await self._send_watch(http, target, accept)
@@ -145,6 +148,8 @@ class ApiServer:
     async def _send_logs(self, http: web.BaseRequest, request: Request) -> web.StreamResponse:
         pod = self._api.request(msgspec.structs.replace(request, subresource="")).body
         query = log_query(request, pod["spec"])
+        if not pod["spec"].get("nodeName"):
+            return web.Response(status=204)
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         async with contextlib.aclosing(self.logs.logs(query)) as chunks:
             # The first chunk is waited for before the header goes out, so that a refusal is still an answer of its own.
@@ -159,13 +164,15 @@ class ApiServer:
 
 
 def _refusal(failure: ApiFailure) -> web.Response:
-    response = _json(msgspec.json.encode(failure.status), failure.code)
+    if failure.text:
+        return web.Response(text=failure.text, status=failure.code)
+    response = _json(msgspec.json.encode(failure.status), failure.code, failure.warnings)
     if wait := failure.status.get("details", {}).get("retryAfterSeconds"):
         response.headers["Retry-After"] = str(wait)
     return response
 
 
-async def _body(http: web.BaseRequest) -> Any:
+async def _body(http: web.BaseRequest, target: Request) -> Any:
     received = bytearray()
     async for chunk in http.content.iter_any():
         received += chunk
@@ -173,21 +180,31 @@ async def _body(http: web.BaseRequest) -> Any:
             raise ApiFailure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {_MAX_BODY_BYTES}")
     text = bytes(received)
     if not text:
+        if target.verb in ("create", "update"):
+            raise _unrecognized(target, f"{_NO_HEADER}: {_TRUNCATED}", text)
         return None
     media = http.content_type
     if media == protobuf.MEDIA_TYPE:
         return protobuf.decode(text)
     if media == "application/apply-patch+yaml" or media in ("application/yaml", "text/yaml"):
-        return _yaml(text)
+        return _yaml(text, target)
     if "json" not in media and media != "application/octet-stream":
-        raise unsupported_media_type([_JSON, "application/yaml"])
+        raise unsupported_media_type([_JSON, "application/yaml", protobuf.MEDIA_TYPE])
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as why:
-        raise bad_request(f"couldn't get version/kind; json parse error: {why}") from None
+        if target.verb == "patch":
+            raise bad_request("invalid JSON patch") from None
+        told = f"{_NO_HEADER}: {_TRUNCATED if 'truncated' in str(why) else why}"
+        raise (bad_request(told) if "delete" in target.verb else _unrecognized(target, told, text)) from None
 
 
-def _yaml(text: bytes) -> Any:
+def _unrecognized(target: Request, why: str, text: bytes) -> ApiFailure:
+    told = f"the object provided is unrecognized (must be of type {target.kind.kind}): {why} ({summary(text)})"
+    return bad_request(told)
+
+
+def _yaml(text: bytes, target: Request) -> Any:
     try:
         # kubectl sends JSON under this name, which is two hundred times faster to read as such.
         return msgspec.json.decode(text)
@@ -196,7 +213,10 @@ def _yaml(text: bytes) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as why:
-        raise bad_request(f"error decoding YAML: {why}") from None
+        told = f"yaml: {' '.join(str(why).split())}"
+        if target.verb == "patch":
+            raise bad_request(f"error decoding patch: error converting YAML to JSON: {told}") from None
+        raise _unrecognized(target, told, text) from None
 
 
 def _json(raw: bytes, code: int, warnings: tuple[str, ...] = ()) -> web.Response:

@@ -32,6 +32,7 @@ class Budgets:
             for entry in list(self._state.store.entries(STORAGE, self._work.pop())):
                 body = entry.decode()
                 status = status_of(self._state, body)
+                status["conditions"] = [_allowance(status, body, self._state.timestamp())]
                 if status != body.get("status"):
                     self._state.write(kind, {**body, "status": status})
 
@@ -57,6 +58,21 @@ def status_of(state: State, budget: Json) -> Json:
         "disruptionsAllowed": max(0, healthy - desired),
         "expectedPods": len(pods),
         "observedGeneration": budget["metadata"].get("generation", 1),
+    }
+
+
+def _allowance(status: Json, budget: Json, now: str) -> Json:
+    """The condition that says whether a pod may go."""
+    allowed = status["disruptionsAllowed"] > 0
+    before: Json = next(iter((budget.get("status") or {}).get("conditions") or ()), {})
+    same = before.get("status") == str(allowed)
+    return {
+        "type": "DisruptionAllowed",
+        "status": str(allowed),
+        "observedGeneration": status["observedGeneration"],
+        "lastTransitionTime": before["lastTransitionTime"] if same else now,
+        "reason": "SufficientPods" if allowed else "InsufficientPods",
+        "message": "",
     }
 
 

@@ -20,6 +20,7 @@ VERSION: Json = {
     "compiler": "cpython",
     "platform": "dtj/embedded",
 }
+_CUSTOM_ORDER = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _SUBRESOURCE_KINDS = {
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
@@ -69,7 +70,7 @@ def resource_list(kinds: Kinds, group_name: str, version: str) -> Json:
             "singularName": kind.singular,
             "namespaced": kind.namespaced,
             "kind": kind.kind,
-            "verbs": list(kind.verbs),
+            "verbs": _offered(kind),
         }
         if kind.short_names:
             entry["shortNames"] = list(kind.short_names)
@@ -103,10 +104,10 @@ def _aggregated_version(kinds: Kinds, group_name: str, version: str) -> Json:
     for kind in sorted(served, key=lambda one: one.plural):
         entry: Json = {
             "resource": kind.plural,
-            "responseKind": _response_kind(kind.group, kind.version, kind.kind),
+            "responseKind": _response_kind(*_answered_group(kind), kind.kind),
             "scope": "Namespaced" if kind.namespaced else "Cluster",
             "singularResource": kind.singular,
-            "verbs": list(kind.verbs),
+            "verbs": _offered(kind),
         }
         if kind.short_names:
             entry["shortNames"] = list(kind.short_names)
@@ -131,8 +132,21 @@ def _subresource(kind: Kind, name: str) -> Json:
 
 
 def _aggregated_subresource(kind: Kind, name: str) -> Json:
-    answers = _SUBRESOURCE_KINDS.get(name, (kind.group, kind.version, kind.kind))
+    own = _answered_group(kind)
+    group_name, version, answers_kind = _SUBRESOURCE_KINDS.get(name, (*own, kind.kind))
+    answers = (group_name, version, answers_kind) if group_name else (*own, answers_kind)
     return {"subresource": name, "responseKind": _response_kind(*answers), "verbs": _verbs(name)}
+
+
+def _answered_group(kind: Kind) -> tuple[str, str]:
+    """Left empty for built-in kinds: it is that of the list around them."""
+    return (kind.group, kind.version) if kind.custom else ("", "")
+
+
+def _offered(kind: Kind) -> list[str]:
+    """In kube-apiserver's order, which is another for custom kinds."""
+    order = _CUSTOM_ORDER if kind.custom else kind.verbs
+    return [verb for verb in order if verb in kind.verbs]
 
 
 def _verbs(subresource: str) -> list[str]:

@@ -28,6 +28,10 @@ class FieldFault(msgspec.Struct, frozen=True):
 class ApiFailure(Exception):
     """A refused request. `status` is the `Status` object that kube-apiserver would answer."""
 
+    text = ""
+    """What is answered instead of the object, where kube-apiserver's router answers by itself."""
+    warnings: tuple[str, ...] = ()
+
     def __init__(self, code: int, reason: str, message: str, details: Json | None = None) -> None:
         super().__init__(message)
         self.code = code
@@ -41,8 +45,10 @@ class ApiFailure(Exception):
             "reason": reason,
             "code": code,
         }
-        if details:
+        if details is not None:
             self.status["details"] = {key: value for key, value in details.items() if value}
+        if not reason:
+            del self.status["reason"]
 
 
 def quoted(text: str) -> str:
@@ -96,11 +102,18 @@ def not_found(resource: str, name: str) -> ApiFailure:
 
 
 def no_such_path() -> ApiFailure:
-    return ApiFailure(404, "NotFound", "the server could not find the requested resource")
+    return ApiFailure(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def already_exists(resource: str, name: str) -> ApiFailure:
-    return ApiFailure(409, "AlreadyExists", f"{resource} {quoted(name)} already exists", _about(resource, name))
+def no_such_group() -> ApiFailure:
+    failure = no_such_path()
+    failure.text = "404 page not found\n"
+    return failure
+
+
+def already_exists(resource: str, name: str, *, going: bool) -> ApiFailure:
+    told = f"{'object is being deleted: ' if going else ''}{resource} {quoted(name)} already exists"
+    return ApiFailure(409, "AlreadyExists", told, _about(resource, name))
 
 
 def conflict(resource: str, name: str, why: str) -> ApiFailure:
@@ -133,13 +146,17 @@ def unprocessable(kind: str, group: str, name: str, faults: Iterable[FieldFault]
     return ApiFailure(422, "Invalid", f"{qualified} {quoted(name)} is invalid: {told}", details)
 
 
+def unexpected(message: str) -> ApiFailure:
+    """500 without a reason, as kube-apiserver answers an error that it has no class for."""
+    return ApiFailure(500, "", message)
+
+
 def expired(message: str) -> ApiFailure:
     return ApiFailure(410, "Expired", message)
 
 
-def method_not_allowed(verb: str, resource: str) -> ApiFailure:
-    message = f"{verb} is not supported on resources of kind {quoted(resource)}"
-    return ApiFailure(405, "MethodNotAllowed", message, _about(resource, ""))
+def method_not_allowed() -> ApiFailure:
+    return ApiFailure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> ApiFailure:

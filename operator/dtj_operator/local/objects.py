@@ -49,7 +49,7 @@ class Objects:
 
     def bind(self, metadata: Json, node: str) -> None:
         """Put a pod on a node; ApiFailure where it may not be."""
-        body = {"metadata": {}, "target": {"name": node}}
+        body = {"metadata": {"name": metadata["name"]}, "target": {"kind": "Node", "name": node}}
         self._do("pods", "create", metadata, body, subresource="binding")
 
     def delete(self, storage: str, metadata: Json, grace_seconds: int = 0) -> None:
@@ -84,10 +84,13 @@ class Objects:
         return self._api.state.kinds.of_storage(storage)
 
     def _do(self, storage: str, verb: str, metadata: Json, body: Json, **more: Any) -> Json:
+        kind = self._kind(storage)
+        if kind.custom and verb in ("create", "update"):
+            body = {**kind.header, **body}
         reply = self._api.request(
             Request(
                 verb=verb,
-                kind=self._kind(storage),
+                kind=kind,
                 namespace=metadata.get("namespace", ""),
                 name=metadata.get("name", ""),
                 body=body,

@@ -14,6 +14,10 @@ Json = dict[str, Any]
 
 # The client puts the group before types whose names several groups use: `CoreV1Event`, `V1Pod`.
 _GROUP_AND_VERSION = re.compile(r"^(Core|Events|Discovery)?V1(?=[A-Z])")
+_METADATA = (
+    "Standard object's metadata. More info: "
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+)
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force", "pretty")
 _SCALARS: dict[str, Json] = {
     "str": {"type": "string"},
@@ -113,6 +117,8 @@ def _add_definition(schemas: dict[str, Json], model: str) -> None:
 
 def _field_schema(owner: str, field: models.Field) -> Json:
     schema = _type_schema(field.type)
+    if field.name in models.WIDE and schema.get("format") == "int32":
+        schema["format"] = "int64"
     rule = merging.RULES.get(f"{owner}.{field.name}")
     if rule is None:
         return schema | ({"x-kubernetes-list-type": "atomic"} if schema.get("type") == "array" else {})
@@ -156,7 +162,7 @@ def _custom_schema(state: State, kind: Kind) -> Json:
     properties = {
         "apiVersion": {"type": "string", "description": described["apiVersion"]},
         "kind": {"type": "string", "description": described["kind"]},
-        "metadata": {"allOf": [_reference("V1ObjectMeta")], "description": described["metadata"]},
+        "metadata": {"allOf": [_reference("V1ObjectMeta")], "description": _METADATA},
     }
     return schema | {"properties": {**own, **properties}}
 

@@ -4,9 +4,11 @@ Apply is `fieldmanager/`'s business.
 """
 
 import copy
+from collections import deque
+from collections.abc import Callable
 from typing import Any, Literal
 
-from dtj_operator.local.failures import ApiFailure, bad_request, unsupported_media_type
+from dtj_operator.local.failures import ApiFailure, bad_request, unexpected, unsupported_media_type
 from dtj_operator.local.shapes.shape import Shape
 
 Json = dict[str, Any]
@@ -19,6 +21,10 @@ _TYPES: dict[str, PatchType] = {
     "application/apply-patch+yaml": "apply",
     "application/apply-patch+json": "apply",
 }
+_FOR_CUSTOM_KINDS = (
+    "application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml",
+)  # fmt: skip
+_GO_MAP = "map[string]interface {}"
 _ORDER = "$setElementOrder/"
 _PRIMITIVES = "$deleteFromPrimitiveList/"
 
@@ -27,7 +33,7 @@ def type_of(content_type: str) -> PatchType:
     """The patch's kind by its media type; 415 for another."""
     found = _TYPES.get(content_type.partition(";")[0].strip())
     if found is None:
-        raise unsupported_media_type(tuple(_TYPES))
+        raise ApiFailure(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     return found
 
 
@@ -42,8 +48,10 @@ def patched(patch_type: PatchType, current: Json, patch: Any, shape: Shape) -> J
             return json_patched(current, patch)
         case "strategic":
             if shape.custom:
-                raise unsupported_media_type([media for media in _TYPES if "strategic" not in media])
-            return strategic_patched(current, _object(patch), shape)
+                raise unsupported_media_type(_FOR_CUSTOM_KINDS)
+            if not isinstance(patch, dict):
+                raise bad_request(_not_decoded(patch, _GO_MAP))
+            return strategic_patched(current, patch, shape)
         case _:
             return _object(merge_patched(current, _object(patch)))
 
@@ -64,17 +72,15 @@ def merge_patched(current: Any, patch: Any) -> Any:
 def json_patched(current: Json, operations: Any) -> Json:
     """RFC 6902; all of it or nothing."""
     if not isinstance(operations, list):
-        raise bad_request("error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise bad_request(f"error decoding patch: {_not_decoded(operations, '[]handlers.jsonPatchOp')}")
     document: Any = copy.deepcopy(current)
     for operation in operations:
         try:
             document = _operated(document, operation)
-        except (KeyError, IndexError, ValueError, TypeError) as why:
-            path = operation.get("path") if isinstance(operation, dict) else operation
-            told = str(why) if isinstance(why, _TestFailed) else _json_patch_fault(operation, path)
-            raise ApiFailure(
-                422, "Invalid", f"the server rejected our request due to an error in our request: {told}"
-            ) from None
+        except (KeyError, IndexError, ValueError, TypeError):
+            # kube-apiserver keeps to itself which operation it was.
+            told = "the server rejected our request due to an error in our request"
+            raise ApiFailure(422, "Invalid", told, {}) from None
     return _object(document)
 
 
@@ -111,7 +117,8 @@ def _merged_value(current: Any, value: Any, shape: Shape | None) -> Any:
     if not isinstance(value, list) or shape is None or not shape.rule.merges:
         return value
     if shape.rule.is_set:
-        return [*(current or []), *(one for one in value if one not in (current or []))]
+        both = [*(current or []), *(one for one in value if one not in (current or []))]
+        return _interleaved(both, current or [], value, lambda item: item)
     return _merged_list(current or [], value, shape)
 
 
@@ -124,7 +131,8 @@ def _merged_list(current: list[Json], patch: list[Any], shape: Shape) -> list[Js
     result = list(current)
     for item in patch:
         if key not in item:
-            raise bad_request(f"map: {item} does not contain declared merge key: {key}")
+            shown = " ".join(f"{name}:{value}" for name, value in sorted(item.items()))
+            raise unexpected(f"map: map[{shown}] does not contain declared merge key: {key}")
         at = next((index for index, one in enumerate(result) if one.get(key) == item[key]), None)
         if item.get("$patch") == "delete":
             result = [one for one in result if one.get(key) != item[key]]
@@ -132,7 +140,21 @@ def _merged_list(current: list[Json], patch: list[Any], shape: Shape) -> list[Js
             result.append(strategic_patched({}, item, shape.items))
         else:
             result[at] = strategic_patched(result[at], item, shape.items)
-    return result
+    return _interleaved(result, current, [item for item in patch if "$patch" not in item], lambda item: item.get(key))
+
+
+def _interleaved(items: list[Any], before: list[Any], patch: list[Any], identity: Callable[[Any], Any]) -> list[Any]:
+    """The items in kube-apiserver's order: the patch's in its order, and before each what stood before it already."""
+    places = {identity(one): place for place, one in enumerate(before)}
+    by_identity = {identity(one): one for one in items}
+    named = [identity(one) for one in patch if identity(one) in by_identity]
+    others = deque(one for one in by_identity if one not in named)
+    result = []
+    for one in named:
+        while one in places and others and places[others[0]] < places[one]:
+            result.append(by_identity[others.popleft()])
+        result.append(by_identity[one])
+    return [*result, *(by_identity[one] for one in others)]
 
 
 def _ordered(items: list[Any], order: list[Any], shape: Shape | None) -> list[Any]:
@@ -150,17 +172,18 @@ def _ordered(items: list[Any], order: list[Any], shape: Shape | None) -> list[An
 def _inner(shape: Shape | None, key: str) -> Shape | None:
     if shape is None:
         return None
-    return shape.items if shape.form == "map" else shape.fields.get(key)
+    return shape.at(key)
 
 
 def _object(value: Any) -> Json:
     if not isinstance(value, dict):
-        raise bad_request("error decoding patch: the patch must be a JSON object")
+        raise bad_request(f"error decoding patch: {_not_decoded(value, _GO_MAP)}")
     return value
 
 
-class _TestFailed(ValueError):
-    """A `test` operation that does not hold."""
+def _not_decoded(value: Any, wanted: str) -> str:
+    names = {list: "array", dict: "object", str: "string", bool: "bool", int: "number", float: "number"}
+    return f"json: cannot unmarshal {names.get(type(value), 'null')} into Go value of type {wanted}"
 
 
 def _operated(document: Any, operation: Json) -> Any:
@@ -171,8 +194,7 @@ def _operated(document: Any, operation: Json) -> Any:
         case "remove":
             return _removed(document, path)
         case "replace":
-            _found(document, path)
-            return _added(_removed(document, path) if path else None, path, copy.deepcopy(operation["value"]))
+            return _replaced(document, path, copy.deepcopy(operation["value"]))
         case "move":
             value = _found(document, operation["from"])
             return _added(_removed(document, operation["from"]), path, value)
@@ -180,15 +202,10 @@ def _operated(document: Any, operation: Json) -> Any:
             return _added(document, path, copy.deepcopy(_found(document, operation["from"])))
         case "test":
             if _found_or_none(document, path) != operation.get("value"):
-                raise _TestFailed(f"testing value {path} failed")
+                raise ValueError(path)
             return document
         case unknown:
             raise ValueError(unknown)
-
-
-def _json_patch_fault(operation: Any, path: Any) -> str:
-    name = operation.get("op") if isinstance(operation, dict) else operation
-    return f"{name} operation does not apply: doc is missing path: {path}: missing value"
 
 
 def _steps(path: str) -> list[str]:
@@ -223,6 +240,16 @@ def _added(document: Any, path: str, value: Any) -> Any:
     else:
         parent[steps[-1]] = value
     return document
+
+
+def _replaced(document: Any, path: str, value: Any) -> Any:
+    """As kube-apiserver's library does it: what an object does not have yet is added."""
+    steps = _steps(path)
+    parent = _found(document, path.rpartition("/")[0]) if steps else None
+    if isinstance(parent, dict):
+        parent[steps[-1]] = value
+        return document
+    return _added(_removed(document, path) if steps else None, path, value)
 
 
 def _removed(document: Any, path: str) -> Any:

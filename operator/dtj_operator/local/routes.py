@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 
 from dtj_operator.local import discovery, openapi
-from dtj_operator.local.failures import ApiFailure, method_not_allowed, no_such_path
+from dtj_operator.local.failures import ApiFailure, method_not_allowed, no_such_group, no_such_path
 from dtj_operator.local.state import Request
 
 if TYPE_CHECKING:
@@ -70,25 +70,27 @@ def target(api: "Api", method: str, path: str, params: Mapping[str, str]) -> Req
         case ["apis", group, version, *rest]:
             api_version = f"{group}/{version}"
         case _:
-            raise no_such_path()
+            raise no_such_group()
     namespace = ""
     if rest[:1] == ["namespaces"] and len(rest) >= 3 and rest[2] not in ("status", "finalize"):
         namespace, rest = rest[1], rest[2:]
     plural, name, subresource = (*rest, "", "", "")[:3]
     if len(rest) > 3:
         raise no_such_path()
+    if not any(served.api_version == api_version for served in api.state.kinds):
+        raise no_such_group()
     kind = api.kind(api_version, plural)
     if subresource and subresource not in kind.subresources:
         raise no_such_path()
     if subresource in _NOT_OFFERED:
         raise _not_offered(subresource)
     verb = _verb(method, name, params)
-    if verb == "create" and name and not subresource:
-        raise _not_allowed(method)
+    if (verb == "create" and name and not subresource) or (verb in ("update", "patch") and not name):
+        raise method_not_allowed()
     if kind.namespaced and not namespace and verb not in ("list", "watch"):
-        raise no_such_path()
+        raise no_such_path() if name else method_not_allowed()
     if not subresource and verb not in kind.verbs:
-        raise method_not_allowed(verb, kind.resource)
+        raise method_not_allowed()
     return Request(
         verb=verb, kind=kind, namespace=namespace if kind.namespaced else "", name=name, subresource=subresource,
         params=dict(params),
@@ -97,19 +99,15 @@ def target(api: "Api", method: str, path: str, params: Mapping[str, str]) -> Req
 
 def _verb(method: str, name: str, params: Mapping[str, str]) -> str:
     if method in ("GET", "HEAD"):
-        if params.get("watch", "").lower() in ("1", "true"):
+        # Go's conversion takes every value but these for true; one object is not watched but read.
+        if not name and params.get("watch", "0").lower() not in ("0", "false"):
             return "watch"
         return "get" if name else "list"
     if method == "DELETE":
         return "delete" if name else "deletecollection"
     if method not in _VERBS:
-        raise _not_allowed(method)
+        raise method_not_allowed()
     return _VERBS[method]
-
-
-def _not_allowed(method: str) -> ApiFailure:
-    told = f"the server does not allow this method on the requested resource: {method}"
-    return ApiFailure(405, "MethodNotAllowed", told)
 
 
 def _not_offered(subresource: str) -> ApiFailure:
@@ -125,4 +123,4 @@ def _found(build: Callable[[], Json]) -> Document:
     try:
         return _document(build())
     except KeyError:
-        raise no_such_path() from None
+        raise no_such_group() from None

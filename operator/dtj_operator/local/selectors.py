@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from dtj_operator.local.admission import names
 from dtj_operator.local.failures import ApiFailure, bad_request
 
 _SET = re.compile(r"^\s*(?P<key>[^\s,!=()]+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)\s*$")
@@ -48,18 +49,23 @@ class Selector(msgspec.Struct, frozen=True):
 
 def parse_labels(text: str) -> tuple[Requirement, ...]:
     """The requirements of a `labelSelector` parameter; 400 when it cannot be read."""
-    return tuple(_label_requirement(part, text) for part in _split(text) if part.strip())
+    parts = _split(text)
+    if len(parts) > 1 and not all(part.strip() for part in parts):
+        raise bad_request("found ',', expected: identifier after ','")
+    return tuple(_label_requirement(part, text) for part in parts if part.strip())
 
 
-def parse_fields(text: str, known: frozenset[str]) -> tuple[Requirement, ...]:
+def parse_fields(text: str, known: frozenset[str], *, custom: bool = False) -> tuple[Requirement, ...]:
     """The requirements of a `fieldSelector` parameter; 400 for a field the kind cannot be selected by."""
     found = []
     for part in text.split(","):
         if not part.strip():
             continue
         key, operator, value = _field_terms(part)
+        if re.search(r"(?<!\\)[=,]", value):
+            raise bad_request("invalid field selector: unescaped character in value: 61")
         if key not in known:
-            raise bad_request(f"field label not supported: {key}")
+            raise bad_request(f"field label not supported: {key}") if custom else _not_selectable(key, known)
         found.append(Requirement(key, "notin" if operator == "!=" else "in", frozenset([value])))
     return tuple(found)
 
@@ -93,13 +99,34 @@ def _split(text: str) -> list[str]:
 def _label_requirement(part: str, whole: str) -> Requirement:
     if found := _SET.match(part):
         values = frozenset(value.strip() for value in found["values"].split(","))
-        return Requirement(found["key"], found["operator"], values)
+        return _checked(Requirement(found["key"], found["operator"], values))
     if found := _EQUALITY.match(part):
         operator = {"=": "in", "==": "in", "!=": "notin"}.get(found["operator"], found["operator"])
-        return Requirement(found["key"], operator, frozenset([found["value"]]))
+        return _checked(Requirement(found["key"], operator, frozenset([found["value"]])))
     if found := _PRESENCE.match(part):
-        return Requirement(found["key"], "absent" if found["absent"] else "exists", frozenset())
+        return _checked(Requirement(found["key"], "absent" if found["absent"] else "exists", frozenset()))
     raise _unreadable(whole)
+
+
+def _checked(requirement: Requirement) -> Requirement:
+    """400 for a key or a value that no label can have."""
+    for fault in names.qualified_name_faults(requirement.key):
+        raise bad_request(f'unable to parse requirement: <nil>: Invalid value: "{requirement.key}": {fault}')
+    for value in sorted(requirement.values):
+        at = "unable to parse requirement: values[0]"
+        if requirement.operator in "<>" and not re.fullmatch(r"[+-]?\d+", value):
+            told = "for 'Gt', 'Lt' operators, the value must be an integer"
+            raise bad_request(f'{at}: Invalid value: "{value}": {told}')
+        for fault in names.label_value_faults(value):
+            raise bad_request(f'{at}[{requirement.key}]: Invalid value: "{value}": {fault}')
+    return requirement
+
+
+def _not_selectable(key: str, known: frozenset[str]) -> ApiFailure:
+    if known <= {"metadata.name", "metadata.namespace"}:
+        listed = ", ".join(f'"{one}"' for one in sorted(known))
+        return bad_request(f'"{key}" is not a known field selector: only {listed}')
+    return bad_request(f"field label not supported: {key}")
 
 
 def _unreadable(text: str) -> ApiFailure:
@@ -113,7 +140,7 @@ def _field_terms(part: str) -> tuple[str, str, str]:
         key, found, value = part.partition(operator)
         if found:
             return key.strip(), operator, value.strip()
-    raise bad_request(f"invalid field selector: {part!r}; can't understand {part!r}")
+    raise bad_request(f"invalid selector: {part!r}; can't understand {part!r}")
 
 
 def _compares(value: str, operator: str, bound: str) -> bool:

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dtj_operator.local.admission import poddefaults
-from dtj_operator.local.failures import ApiFailure, not_found, refused
+from dtj_operator.local.failures import not_found, refused
 from dtj_operator.local.kinds import Kind
 from dtj_operator.local.quantity import value_of
 
@@ -43,29 +43,37 @@ def mutate_pod(state: "State", kind: Kind, body: Json) -> None:
     """Fill in what the namespace and the cluster give a new pod; 403 for what they do not allow."""
     spec, namespace, name = body["spec"], body["metadata"]["namespace"], body["metadata"].get("name", "")
     for entry in state.store.entries("limitranges", namespace):
-        _apply_limit_range(kind, name, entry.decode().get("spec", {}).get("limits") or [], spec)
+        _apply_limit_range(kind, name, entry.decode().get("spec", {}).get("limits") or [], body)
     _set_account(state, namespace, name, spec)
-    _set_tolerations(spec)
+    set_tolerations(spec)
     _set_priority(state, kind, name, spec)
     body["status"]["qosClass"] = poddefaults.quality_class(spec)
 
 
-def _apply_limit_range(kind: Kind, name: str, limits: list[Json], spec: Json) -> None:
+def _apply_limit_range(kind: Kind, name: str, limits: list[Json], body: Json) -> None:
+    spec, told = body["spec"], []
     for item in limits:
         if item.get("type") == "Container":
             for container in poddefaults.containers(spec):
-                _default_resources(container, item)
+                told += _default_resources(container, item)
+    if told:
+        annotations = body["metadata"].setdefault("annotations", {})
+        annotations["kubernetes.io/limit-ranger"] = f"LimitRanger plugin set: {'; '.join(told)}"
     faults = [fault for item in limits if item.get("type") == "Container" for fault in _limit_faults(item, spec)]
     if faults:
         raise refused(kind.resource, name, faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
 
 
-def _default_resources(container: Json, item: Json) -> None:
+def _default_resources(container: Json, item: Json) -> list[str]:
+    """Fill in what is missing, and say what that was."""
     resources = container.setdefault("resources", {})
-    for field, default in (("limits", "default"), ("requests", "defaultRequest")):
-        amounts = {**(item.get(default) or {}), **(resources.get(field) or {})}
-        if amounts:
-            resources[field] = amounts
+    told = []
+    for field, default in (("requests", "defaultRequest"), ("limits", "default")):
+        given, defaults = resources.get(field) or {}, item.get(default) or {}
+        if missing := sorted(defaults.keys() - given.keys()):
+            told.append(f"{', '.join(missing)} {field.removesuffix('s')} for container {container.get('name', '')}")
+            resources[field] = {**defaults, **given}
+    return told
 
 
 def _limit_faults(item: Json, spec: Json) -> list[str]:
@@ -105,7 +113,8 @@ def _set_account(state: "State", namespace: str, name: str, spec: Json) -> None:
         spec["imagePullSecrets"] = secrets
 
 
-def _set_tolerations(spec: Json) -> None:
+def set_tolerations(spec: Json) -> None:
+    """Those that every pod has. An update that drops them gets them again."""
     given = spec.get("tolerations") or []
     for taint in _NODE_TAINTS:
         if not any(_tolerates(toleration, taint) for toleration in given):
@@ -128,11 +137,7 @@ def _set_priority(state: "State", kind: Kind, name: str, spec: Json) -> None:
     elif class_name:
         entry = state.store.read("priorityclasses.scheduling.k8s.io", "", class_name)
         if entry is None:
-            raise ApiFailure(
-                403,
-                "Forbidden",
-                f'{kind.resource} "{name}" is forbidden: no PriorityClass with name {class_name} was found',
-            )
+            raise refused(kind.resource, name, f"no PriorityClass with name {class_name} was found")
         found = entry.decode()
         priority, policy = found.get("value", 0), found.get("preemptionPolicy", policy)
     else:
@@ -141,5 +146,10 @@ def _set_priority(state: "State", kind: Kind, name: str, spec: Json) -> None:
             if found.get("globalDefault"):
                 spec["priorityClassName"] = entry.name
                 priority, policy = found.get("value", 0), found.get("preemptionPolicy", policy)
+    given = spec.get("priority", priority)
+    if given != priority:
+        told = f"the integer value of priority ({given}) must not be provided in pod spec"
+        computed = f"priority admission controller computed {priority} from the given PriorityClass name"
+        raise refused(kind.resource, name, f"{told}; {computed}")
     spec["priority"] = priority
     spec["preemptionPolicy"] = policy

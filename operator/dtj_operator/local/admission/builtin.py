@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from dtj_operator.local.admission import metadata, names, objects, podchecks, poddefaults, podupdates
+from dtj_operator.local.admission.admit import set_tolerations
 from dtj_operator.local.custom import definitions
 from dtj_operator.local.failures import FieldFault
 from dtj_operator.local.shapes.shape import Shape, built_in_shape
@@ -58,6 +59,8 @@ class BuiltInRules(msgspec.Struct, frozen=True, kw_only=True):
             }
         elif self.has_status:
             _carry(body, old, "status")
+        if self.model == "V1Pod":
+            _keep_of_pods(body, old, subresource)
         if self.counts_generation:
             changed = body.get("spec") != old.get("spec")
             body["metadata"]["generation"] = old["metadata"].get("generation", 1) + (1 if changed else 0)
@@ -67,6 +70,13 @@ class BuiltInRules(msgspec.Struct, frozen=True, kw_only=True):
         if subresource != "status":
             found += self.checks(body, old)
         return found
+
+
+def _keep_of_pods(body: Json, old: Json, subresource: str) -> None:
+    if subresource != "status":
+        set_tolerations(body["spec"])
+    elif quality := (old.get("status") or {}).get("qosClass"):
+        body.setdefault("status", {}).setdefault("qosClass", quality)
 
 
 def _restore(body: Json, old: Json, keep: tuple[str, ...]) -> None:
@@ -130,6 +140,6 @@ RULES: Mapping[str, BuiltInRules] = {
     "serviceaccounts": BuiltInRules(model="V1ServiceAccount"),
     "services": BuiltInRules(
         model="V1Service", defaults=objects.default_service, fresh=objects.fresh_service,
-        checks=objects.service_faults, name_rule=names.service_name_faults, has_status=True,
+        checks=objects.service_faults, name_rule=names.label_faults, has_status=True,
     ),
 }  # fmt: skip

@@ -6,7 +6,6 @@ from dtj_operator.local.admission import names
 from dtj_operator.local.failures import (
     FieldFault,
     duplicate,
-    forbidden_field,
     invalid,
     missing_reference,
     not_supported,
@@ -17,6 +16,7 @@ from dtj_operator.local.quantity import value_of
 Json = dict[str, Any]
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_RESTARTS = ("Always", "OnFailure", "Never")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 
@@ -26,9 +26,10 @@ def faults(spec: Json, volumes: set[str]) -> list[FieldFault]:
     found: list[FieldFault] = []
     if not spec.get("containers"):
         found.append(required("spec.containers"))
+    # Containers are looked at first: a name that is there twice is the init container's fault.
     seen: set[str] = set()
     host_ports: set[tuple[str, str, int]] = set()
-    for field in ("initContainers", "containers"):
+    for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or []):
             path = f"spec.{field}[{index}]"
             found += _container_faults(container, path, volumes)
@@ -39,13 +40,8 @@ def faults(spec: Json, volumes: set[str]) -> list[FieldFault]:
             if field == "containers":
                 found += _host_port_faults(container, path, host_ports)
             restarts = container.get("restartPolicy")
-            if restarts is not None and (field == "containers" or restarts != "Always"):
-                told = "may not be set for non-init containers" if field == "containers" else ""
-                found.append(
-                    forbidden_field(f"{path}.restartPolicy", told)
-                    if told
-                    else not_supported(f"{path}.restartPolicy", restarts, ("Always",))
-                )
+            if restarts is not None and restarts not in _RESTARTS:
+                found.append(not_supported(f"{path}.restartPolicy", restarts, _RESTARTS))
     return found
 
 
@@ -136,9 +132,9 @@ def _environment_faults(variables: list[Json], path: str) -> list[FieldFault]:
         source = variable.get("valueFrom")
         if source is not None:
             if not source:
-                told = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
-                found.append(invalid(f"{at}.valueFrom", "", told))
-            if variable.get("value"):
+                told = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or "
+                found.append(invalid(f"{at}.valueFrom", "", f"{told}`fileKeyRef`"))
+            elif variable.get("value"):
                 found.append(invalid(f"{at}.valueFrom", "", "may not be specified when `value` is not empty"))
             if len(source) > 1:
                 found.append(invalid(f"{at}.valueFrom", "", "may not have more than one field specified at a time"))
@@ -153,7 +149,7 @@ def _mount_faults(mounts: list[Json], path: str, volumes: set[str]) -> list[Fiel
         name, place = mount.get("name", ""), mount.get("mountPath", "")
         if not name:
             found.append(required(f"{at}.name"))
-        elif name not in volumes:
+        if name not in volumes:
             found.append(missing_reference(f"{at}.name", name))
         if not place:
             found.append(required(f"{at}.mountPath"))

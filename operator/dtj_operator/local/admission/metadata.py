@@ -12,6 +12,7 @@ NameRule = Callable[[str], list[str]]
 # The total of keys and values of one object's annotations.
 ANNOTATION_BYTES = 256 * 1024
 IMMUTABLE = "field is immutable"
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def faults(metadata: Json, name_rule: NameRule, old: Json | None) -> list[FieldFault]:
@@ -49,8 +50,11 @@ def _part_faults(metadata: Json, old: Json) -> list[FieldFault]:
     if metadata.get("ownerReferences") != old.get("ownerReferences"):
         found += _owner_faults(metadata.get("ownerReferences") or [])
     if metadata.get("finalizers") != old.get("finalizers"):
-        for one in metadata.get("finalizers") or []:
+        for index, one in enumerate(metadata.get("finalizers") or []):
             found += [invalid("metadata.finalizers", one, fault) for fault in names.qualified_name_faults(one)]
+            if "/" not in one and one not in _STANDARD_FINALIZERS:
+                told = "name is neither a standard finalizer name nor is it fully qualified"
+                found.append(invalid(f"metadata.finalizers[{index}]", one, told))
     return found
 
 
@@ -113,10 +117,15 @@ def _owner_faults(owners: list[Json]) -> list[FieldFault]:
     controllers = []
     for index, owner in enumerate(owners):
         path = f"metadata.ownerReferences[{index}]"
-        for field in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(field):
-                told = {"apiVersion": "version must not be empty"}.get(field, f"{field} must not be empty")
-                found.append(invalid(f"{path}.{field}", owner.get(field, ""), told))
+        empty = [field for field in ("apiVersion", "kind", "name", "uid") if not owner.get(field)]
+        found += [required(f"{path}.{field}", "must not be empty") for field in empty]
+        version, kind = owner.get("apiVersion") or "", owner.get("kind")
+        if version.count("/") > 1:
+            told = "must be <group>/<version> or <version>"
+            found.append(invalid(f"{path}.apiVersion", version, told))
+        if kind == "Event" and version.rpartition("/")[0] in ("", "events.k8s.io"):
+            group, _, short = version.rpartition("/")
+            found.append(invalid(path, owner, f"{group}/{short}, Kind={kind} is disallowed from being an owner"))
         if owner.get("controller"):
             controllers.append(owner)
     if len(controllers) > 1:

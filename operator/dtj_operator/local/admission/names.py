@@ -10,6 +10,12 @@ _VALUE_FORM = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 _ENV_FORM = r"[ -<>-~]+"
 _CONFIG_KEY_FORM = r"[-._a-zA-Z0-9]+"
 
+_KEY_RULE = (
+    "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    f"'{_QUALIFIED_FORM}')"
+)
+
 _SUBDOMAIN = re.compile(_SUBDOMAIN_FORM)
 _LABEL = re.compile(_LABEL_FORM)
 _SERVICE = re.compile(_SERVICE_FORM)
@@ -22,7 +28,7 @@ _CONFIG_KEY = re.compile(_CONFIG_KEY_FORM)
 def subdomain_faults(text: str) -> list[str]:
     """What keeps the text from being a DNS subdomain; empty when nothing does."""
     return _judged(
-        text, 253, _SUBDOMAIN,
+        text, 253, "characters", _SUBDOMAIN,
         "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
         "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
         f"'{_SUBDOMAIN_FORM}')",
@@ -31,8 +37,10 @@ def subdomain_faults(text: str) -> list[str]:
 
 def label_faults(text: str) -> list[str]:
     """What keeps the text from being a DNS label."""
+    if "." in text:
+        return ["must not contain dots"]
     return _judged(
-        text, 63, _LABEL,
+        text, 63, "characters", _LABEL,
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
         f"with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_FORM}')",
     )  # fmt: skip
@@ -41,7 +49,7 @@ def label_faults(text: str) -> list[str]:
 def service_name_faults(text: str) -> list[str]:
     """What keeps the text from being the name of a Service (RFC 1035)."""
     return _judged(
-        text, 63, _SERVICE,
+        text, 63, "characters", _SERVICE,
         "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
         "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation "
         f"is '{_SERVICE_FORM}')",
@@ -55,7 +63,7 @@ def port_name_faults(text: str) -> list[str]:
         found.append("must be no more than 15 characters")
     if not re.fullmatch(r"[-a-z0-9]+", text):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
-    elif not re.search(r"[a-z]", text):
+    if not re.search(r"[a-z]", text):
         found.append("must contain at least one letter (a-z)")
     if "--" in text:
         found.append("must not contain consecutive hyphens")
@@ -67,6 +75,8 @@ def port_name_faults(text: str) -> list[str]:
 def qualified_name_faults(text: str) -> list[str]:
     """What keeps the text from being a label's or annotation's key, `prefix/name` or `name`."""
     prefix, slash, name = text.rpartition("/")
+    if "/" in prefix:
+        return [f"{_KEY_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     found = []
     if slash and not prefix:
         found.append("prefix part must be non-empty")
@@ -88,7 +98,7 @@ def qualified_name_faults(text: str) -> list[str]:
 def label_value_faults(text: str) -> list[str]:
     """What keeps the text from being a label's value."""
     return _judged(
-        text, 63, _VALUE,
+        text, 63, "bytes", _VALUE,
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
         "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
         f"validation is '{_VALUE_FORM}')",
@@ -107,16 +117,16 @@ def data_key_faults(text: str) -> list[str]:
     if text in (".", "..") or text.startswith(".."):
         return [f"must not be '{text}'" if text in (".", "..") else "must not start with '..'"]
     return _judged(
-        text, 253, _CONFIG_KEY,
+        text, 253, "characters", _CONFIG_KEY,
         "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME', "
         f" or 'key-name', regex used for validation is '{_CONFIG_KEY_FORM}')",
     )  # fmt: skip
 
 
-def _judged(text: str, limit: int, form: re.Pattern[str], sentence: str) -> list[str]:
+def _judged(text: str, limit: int, unit: str, form: re.Pattern[str], sentence: str) -> list[str]:
     found = []
     if len(text) > limit:
-        found.append(f"must be no more than {limit} bytes")
+        found.append(f"must be no more than {limit} {unit}")
     if not form.fullmatch(text):
         found.append(sentence)
     return found

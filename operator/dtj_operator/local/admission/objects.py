@@ -102,7 +102,8 @@ def secret_faults(body: Json, old: Json | None) -> list[FieldFault]:
         try:
             base64.b64decode(value, validate=True)
         except binascii.Error:
-            told = "illegal base64 data at input byte 0"
+            legal = re.match(r"[A-Za-z0-9+/]*={0,2}", value)
+            told = f"illegal base64 data at input byte {legal.end() if legal else 0}"
             raise bad_request(f'Secret in version "v1" cannot be handled as a Secret: {told}') from None
     found = data_faults(body, old)
     if old is not None and body["type"] != old.get("type"):

@@ -17,10 +17,10 @@ from dtj_operator.local.failures import (
 
 Json = dict[str, Any]
 
-_RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
-_EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 # What a volume source cannot be without.
 _SOURCE_NEEDS = {
     "persistentVolumeClaim": "claimName",
@@ -42,7 +42,9 @@ def faults(body: Json) -> list[FieldFault]:
         found.append(not_supported("spec.restartPolicy", spec["restartPolicy"], _RESTART_POLICIES))
     if spec["dnsPolicy"] not in _DNS_POLICIES:
         found.append(not_supported("spec.dnsPolicy", spec["dnsPolicy"], _DNS_POLICIES))
-    if spec["dnsPolicy"] == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
+    if spec["dnsPolicy"] == "None" and not spec.get("dnsConfig"):
+        found.append(required("spec.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None"))
+    elif spec["dnsPolicy"] == "None" and not spec["dnsConfig"].get("nameservers"):
         told = "must provide at least one DNS nameserver when `dnsPolicy` is None"
         found.append(required("spec.dnsConfig.nameservers", told))
     for field in ("hostname", "subdomain"):
@@ -55,9 +57,6 @@ def faults(body: Json) -> list[FieldFault]:
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2147483647:
         found.append(invalid("spec.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"))
-    grace = spec["terminationGracePeriodSeconds"]
-    if grace < 0:
-        found.append(invalid("spec.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"))
     for key, value in (spec.get("nodeSelector") or {}).items():
         found += [invalid("spec.nodeSelector", key, fault) for fault in names.qualified_name_faults(key)]
         found += [invalid("spec.nodeSelector", value, fault) for fault in names.label_value_faults(value)]
@@ -99,7 +98,7 @@ def _gate_faults(gates: list[Json]) -> list[FieldFault]:
         name = gate.get("name", "")
         found += [invalid(path, name, fault) for fault in names.qualified_name_faults(name)]
         if name in seen:
-            found.append(duplicate(f"{path}.name", name))
+            found.append(duplicate(path, name))
         seen.add(name)
     return found
 
@@ -120,7 +119,7 @@ def _toleration_faults(tolerations: list[Json]) -> list[FieldFault]:
             found.append(not_supported(f"{path}.operator", operator, _TOLERATION_OPERATORS))
         if operator == "Exists" and toleration.get("value"):
             told = "value must be empty when `operator` is 'Exists'"
-            found.append(invalid(f"{path}.operator", toleration, told))
+            found.append(invalid(f"{path}.operator", toleration["value"], told))
         effect = toleration.get("effect", "")
         if effect and effect not in _EFFECTS:
             found.append(not_supported(f"{path}.effect", effect, _EFFECTS))

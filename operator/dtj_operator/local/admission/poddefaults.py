@@ -13,7 +13,9 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 def default(body: Json) -> None:
     spec = body.setdefault("spec", {})
     spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("terminationGracePeriodSeconds", 30)
+    # A negative one stands for the shortest.
+    grace = spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec["terminationGracePeriodSeconds"] = 1 if grace < 0 else grace
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     spec.setdefault("schedulerName", "default-scheduler")
@@ -55,7 +57,7 @@ def quality_class(spec: Json) -> str:
     guaranteed = True
     for container in containers(spec):
         resources = container.get("resources") or {}
-        asked, limits = resources.get("requests") or {}, resources.get("limits") or {}
+        asked, limits = (_amounts(resources.get(field) or {}) for field in ("requests", "limits"))
         for name in ("cpu", "memory"):
             if name in asked or name in limits:
                 requests.add(name)
@@ -64,6 +66,11 @@ def quality_class(spec: Json) -> str:
     if not requests:
         return "BestEffort"
     return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _amounts(given: Json) -> Json:
+    """Those that are more than nothing."""
+    return {name: amount for name, amount in given.items() if amount != "0"}
 
 
 def _same_account(spec: Json) -> None:

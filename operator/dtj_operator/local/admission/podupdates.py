@@ -21,8 +21,13 @@ def faults(body: Json, old: Json) -> list[FieldFault]:
     found += _container_count_faults(new_spec, old_spec)
     deadline, old_deadline = new_spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds")
     if old_deadline is not None and (deadline is None or deadline > old_deadline):
-        told = f"must be less than or equal to previous value ({old_deadline})"
+        told = "must be less than or equal to previous value"
+        if deadline is None:
+            told = "must not update from a positive integer to nil value"
         found.append(invalid("spec.activeDeadlineSeconds", deadline, told))
+    if old_spec.get("schedulingGates") and not _only_adds(new_spec, old_spec):
+        told = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        found.append(invalid("spec.nodeSelector", new_spec.get("nodeSelector") or {}, told))
     lost = [one for one in old_spec.get("tolerations") or [] if one not in (new_spec.get("tolerations") or [])]
     if lost:
         told = "existing toleration can not be modified except its tolerationSeconds"
@@ -37,9 +42,10 @@ def _gate_faults(new: Json, old: Json) -> list[FieldFault]:
     before = {gate["name"] for gate in old.get("schedulingGates") or []}
     return [
         forbidden_field(
-            "spec.schedulingGates", f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
+            f"spec.schedulingGates[{index}].name",
+            f"only deletion is allowed, but found new scheduling gate '{gate['name']}'",
         )
-        for gate in new.get("schedulingGates") or []
+        for index, gate in enumerate(new.get("schedulingGates") or [])
         if gate["name"] not in before
     ]
 
@@ -50,6 +56,11 @@ def _container_count_faults(new: Json, old: Json) -> list[FieldFault]:
         for field in ("containers", "initContainers")
         if len(new.get(field) or []) != len(old.get(field) or [])
     ]
+
+
+def _only_adds(new: Json, old: Json) -> bool:
+    selector = new.get("nodeSelector") or {}
+    return all(selector.get(key) == value for key, value in (old.get("nodeSelector") or {}).items())
 
 
 def _fixed(spec: Json, old: Json) -> Json:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
+_SCOPES = ("Cluster", "Namespaced")
 
 
 def default(body: Json) -> None:
@@ -67,14 +68,31 @@ def faults(body: Json, old: Json | None) -> list[FieldFault]:
         if not version.get("name"):
             found.append(required(f"spec.versions[{index}].name"))
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        # The schema of an only version is that of the whole definition, to kube-apiserver.
         path = f"spec.versions[{index}].schema.openAPIV3Schema"
+        if schema is not None and len(versions) == 1:
+            path = "spec.validation.openAPIV3Schema"
         if schema is None:
             found.append(required(path, "schemas are required"))
             continue
         found += _schema_faults(msgspec.json.encode(schema), path)
-    if old is not None and old["spec"].get("scope") != spec.get("scope"):
-        found.append(invalid("spec.scope", spec.get("scope"), metadata.IMMUTABLE))
+    if spec.get("scope") not in _SCOPES:
+        found.append(not_supported("spec.scope", spec.get("scope"), _SCOPES))
+    if old is not None:
+        found += _fixed_faults(spec, old["spec"])
     return found
+
+
+def _fixed_faults(spec: Json, old: Json) -> Iterator[FieldFault]:
+    names, old_names = spec.get("names") or {}, old.get("names") or {}
+    for path, value, before in (
+        ("spec.group", spec.get("group"), old.get("group")),
+        ("spec.scope", spec.get("scope"), old.get("scope")),
+        ("spec.names.kind", names.get("kind"), old_names.get("kind")),
+        ("spec.names.plural", names.get("plural"), old_names.get("plural")),
+    ):
+        if value != before:
+            yield invalid(path, value, metadata.IMMUTABLE)
 
 
 class Definitions:

@@ -65,11 +65,10 @@ def _before(shape: Shape, old: Json, manager: Manager) -> Entry:
 def _merge(shape: Shape | None, old: Any, new: Any) -> Any:
     if shape is None or shape.atomic or old is None:
         return new
-    if isinstance(new, dict) and isinstance(old, dict) and shape.form in ("object", "map"):
+    if isinstance(new, dict) and isinstance(old, dict) and shape.form in fieldsets.OPEN_FORMS:
         both = dict(old)
         for key, value in new.items():
-            inner = shape.items if shape.form == "map" else shape.fields.get(key)
-            both[key] = _merge(inner, old.get(key), value)
+            both[key] = _merge(shape.at(key), old.get(key), value)
         return both
     if (
         isinstance(new, list)
@@ -94,8 +93,7 @@ def _without(shape: Shape | None, value: Any, gone: FieldSet, kept: FieldSet) ->
     if isinstance(value, dict):
         left = {}
         for key, inner in value.items():
-            inner_shape = shape.items if shape.form == "map" else shape.fields.get(key)
-            remains, rest = _remains(inner_shape, inner, gone.get(f"f:{key}"), kept.get(f"f:{key}", {}))
+            remains, rest = _remains(shape.at(key), inner, gone.get(f"f:{key}"), kept.get(f"f:{key}", {}))
             if remains:
                 left[key] = rest
         return left
@@ -121,6 +119,7 @@ def _remains(shape: Shape | None, value: Any, gone: FieldSet | None, kept: Field
 
 def _conflict(conflicts: list[tuple[Manager, FieldSet]]) -> ApiFailure:
     found = [(manager, path) for manager, fields in conflicts for path in fieldsets.paths(fields)]
+    found.sort(key=lambda one: (_named(one[0]), one[1]))
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {_named(manager)}", "field": path}
         for manager, path in found
@@ -143,6 +142,4 @@ def _named(manager: Manager) -> str:
         named += f' with subresource "{manager.subresource}"'
     if manager.operation == "Update":
         named += f" using {manager.api_version}"
-        if manager.time:
-            named += f" at {manager.time}"
     return named

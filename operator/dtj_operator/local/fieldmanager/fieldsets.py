@@ -16,6 +16,8 @@ from dtj_operator.local.shapes.shape import Shape
 FieldSet = dict[str, Any]
 
 MEMBER = "."
+# Objects whose members can have owners of their own; what has no schema is taken for a map.
+OPEN_FORMS = ("object", "map", "any")
 # A port's protocol is a key and may be left out.
 _KEY_DEFAULTS = {"protocol": "TCP"}
 
@@ -70,7 +72,7 @@ def of_value(shape: Shape | None, value: Any) -> FieldSet:
     for key, inner_shape, inner in _children(shape, value):
         below = of_value(inner_shape, inner)
         # The items of a list are members themselves, and so are the keys of a map; the fields of a type are not.
-        found[key] = {**below, MEMBER: {}} if key[0] != "f" or shape.form == "map" else below
+        found[key] = {**below, MEMBER: {}} if key[0] != "f" or shape.form != "object" else below
     return found
 
 
@@ -141,14 +143,14 @@ def _descends(shape: Shape | None, value: Any) -> bool:
     if shape is None or shape.atomic:
         return False
     if isinstance(value, dict):
-        return shape.form in ("object", "map")
+        return shape.form in OPEN_FORMS
     return isinstance(value, list) and shape.form == "list" and bool(shape.rule.keys or shape.rule.is_set)
 
 
 def _children(shape: Shape, value: Any) -> Iterator[tuple[str, Shape | None, Any]]:
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield f"f:{key}", shape.items if shape.form == "map" else shape.fields.get(key), inner
+            yield f"f:{key}", shape.at(key), inner
     else:
         for item in value:
             yield item_key(shape, item), shape.items, item

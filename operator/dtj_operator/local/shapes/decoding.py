@@ -135,7 +135,11 @@ def _mismatch(shape: Shape, value: Any, path: str, owner: str) -> str:
     }[type(value)]
     if shape.form == "quantity":
         return _NO_QUANTITY
+    if isinstance(value, float):
+        given = f"number {value}"
     wanted = _GO_TYPES.get(shape.form) or _go_class(shape)
+    if shape.form == "integer" and path.rpartition(".")[2] in models.WIDE:
+        wanted = "int64"
     plain = ".".join(part.partition("[")[0] for part in path.split("."))
     where = f"Go struct field {_go_name(owner)}.{plain}" if owner else "Go value"
     return f"json: cannot unmarshal {given} into {where} of type {wanted}"

@@ -19,6 +19,13 @@ QUANTITIES = frozenset({
     "V1VolumeResourceRequirements.requests",
 })  # fmt: skip
 
+# Integers of 64 bits by their names; the client keeps only "integer" of both kinds.
+WIDE = frozenset({
+    "activeDeadlineSeconds", "deletionGracePeriodSeconds", "expirationSeconds", "fsGroup", "generation",
+    "observedGeneration", "runAsGroup", "runAsUser", "supplementalGroups", "terminationGracePeriodSeconds",
+    "tolerationSeconds",
+})  # fmt: skip
+
 # The client does not say that a schema's items are schemas, too.
 SCHEMA = "V1JSONSchemaProps"
 

@@ -30,6 +30,14 @@ _PLAIN_TYPES: dict[Form, tuple[type, ...]] = {
     "int-or-string": (int, str),
 }
 _ZEROS: Json = {"str": "", "int": 0, "bool": False, "int-or-string": 0}
+# What Go always writes, although nobody has to give it.
+_ALWAYS: dict[str, Json] = {
+    "CoreV1Event": {"source": {}, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None,
+                    "reportingComponent": "", "reportingInstance": ""},
+    "V1ContainerStatus": {"state": {}, "lastState": {}},
+    "V1Endpoint": {"conditions": {}},
+    "V1PodCondition": {"lastProbeTime": None, "lastTransitionTime": None},
+}  # fmt: skip
 _ATOMIC = ListRule()
 
 
@@ -71,6 +79,12 @@ class Shape:
     def items(self) -> "Shape | None":
         return self._items()
 
+    def at(self, key: str) -> "Shape | None":
+        """Of a member; whatever lies within what has no schema has none either."""
+        if self.form == "any":
+            return self
+        return self.items if self.form == "map" else self.fields.get(key)
+
     @functools.cached_property
     def zeros(self) -> Json:
         """What Go makes of required fields of a built-in type that were left out."""
@@ -86,7 +100,7 @@ def built_in_shape(name: str) -> Shape:
 
     def zeros() -> Json:
         required = (field for field in models.definition(name).fields if field.required)
-        return {field.name: _ZEROS[field.type] for field in required if field.type in _ZEROS}
+        return {field.name: _ZEROS[field.type] for field in required if field.type in _ZEROS} | _ALWAYS.get(name, {})
 
     return Shape("object", name=name, fields=fields, atomic=name in merging.ATOMIC_OBJECTS, zeros=zeros)
 

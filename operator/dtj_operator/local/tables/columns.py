@@ -31,7 +31,7 @@ def _plain(*names: str) -> tuple[Column, ...]:
 
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
-    "configmaps": (NAME, Column("Data", type="integer"), AGE),
+    "configmaps": (NAME, Column("Data", type="string"), AGE),
     "customresourcedefinitions.apiextensions.k8s.io": (NAME, *_plain("Created At")),
     "endpointslices.discovery.k8s.io": (NAME, *_plain("AddressType", "Ports", "Endpoints"), AGE),
     "events": (
@@ -67,7 +67,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         *_plain("PreemptionPolicy"),
     ),
     "resourcequotas": (NAME, *_plain("Request", "Limit"), AGE),
-    "secrets": (NAME, *_plain("Type"), Column("Data", type="integer"), AGE),
+    "secrets": (NAME, *_plain("Type"), Column("Data", type="string"), AGE),
     "serviceaccounts": (NAME, AGE),
     "services": (NAME, *_plain("Type", "Cluster-IP", "External-IP", "Port(s)"), AGE, *_wide("Selector")),
 }  # fmt: skip

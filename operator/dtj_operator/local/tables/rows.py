@@ -45,17 +45,17 @@ def _event(body: Json, now: datetime.datetime) -> list[Any]:
     last = series.get("lastObservedTime") or body.get("lastTimestamp") or first
     count = series.get("count") or body.get("count") or 1
     seen = age(last, now)
-    if count > 1:
+    if series:
         seen = f"{seen} (x{count} over {age(first, now)})"
     about = body.get("involvedObject") or {}
     source = body.get("source") or {}
     reporter = source.get("component") or body.get("reportingComponent") or ""
-    if host := source.get("host"):
+    if host := source.get("host") or body.get("reportingInstance"):
         reporter = f"{reporter}, {host}"
     target = f"{about.get('kind', '').lower()}/{about.get('name', '')}"
     return [
         seen, body.get("type", ""), body.get("reason", ""), target, about.get("fieldPath", ""), reporter,
-        str(body.get("message", "")).strip(), age(first, now), str(count), _name(body),
+        str(body.get("message", "")).strip(), age(first, now), count, _name(body),
     ]  # fmt: skip
 
 

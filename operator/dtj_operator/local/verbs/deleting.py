@@ -25,6 +25,7 @@ ORPHAN = "orphan"
 _ANSWER_OBJECT = frozenset({
     "persistentvolumeclaims", "persistentvolumes", "pods", "resourcequotas", "serviceaccounts", "services",
 })  # fmt: skip
+_MIGHT_HAVE = {"UID": "deleted and then recreated", "ResourceVersion": "modified"}
 _LASTING_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
 
@@ -62,6 +63,9 @@ def delete_entry(state: State, kind: Kind, entry: Entry, options: DeleteOptions)
         if not options.dry_run:
             last = state.store.remove(kind.storage, entry)
             body = last.decode()
+        if kind.storage == "pods":
+            # What has a grace is marked even where it goes at once.
+            _mark_deleted(state, body["metadata"], 0)
         return _gone(kind, body)
     _mark_deleted(state, metadata, grace)
     if metadata != before and not options.dry_run:
@@ -71,14 +75,20 @@ def delete_entry(state: State, kind: Kind, entry: Entry, options: DeleteOptions)
 
 def finish(state: State, kind: Kind, body: Json) -> None:
     """Take away an object whose deletion waited for nothing but the finalizers that this write removed."""
+    if not lets_go(body):
+        return
     metadata = body["metadata"]
-    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
-        return
-    if metadata.get("deletionGracePeriodSeconds") or (body.get("spec") or {}).get("finalizers"):
-        return
     entry = state.read(kind, metadata.get("namespace", ""), metadata["name"])
     if entry is not None:
         state.store.remove(kind.storage, entry)
+
+
+def lets_go(body: Json) -> bool:
+    """Whether a deletion waited for nothing but the finalizers that this write has removed."""
+    metadata = body["metadata"]
+    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+        return False
+    return not (metadata.get("deletionGracePeriodSeconds") or (body.get("spec") or {}).get("finalizers"))
 
 
 def check_preconditions(kind: Kind, metadata: Json, options: DeleteOptions) -> None:
@@ -88,9 +98,13 @@ def check_preconditions(kind: Kind, metadata: Json, options: DeleteOptions) -> N
         ("ResourceVersion", options.resource_version, metadata.get("resourceVersion")),
     ):
         if wanted is not None and wanted != found:
-            told = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
-            about = {"name": metadata["name"], "group": kind.group, "kind": kind.plural}
-            sentence = f'Operation cannot be fulfilled on {kind.resource} "{metadata["name"]}": {told}'
+            told = (
+                f"the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). "
+                f"The object might have been {_MIGHT_HAVE[what]}"
+            )
+            about = {"name": metadata["name"], "group": kind.group, "kind": kind.kind}
+            named = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+            sentence = f'Operation cannot be fulfilled on {named} "{metadata["name"]}": {told}'
             raise ApiFailure(409, "Conflict", sentence, about)
 
 

@@ -5,10 +5,22 @@ from typing import Any
 
 import msgspec
 
-from dtj_operator.local.failures import FieldFault, bad_request, invalid, not_supported, required, unprocessable
+from dtj_operator.local.failures import (
+    FieldFault,
+    bad_request,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+    unexpected,
+    unprocessable,
+)
 from dtj_operator.local.state import Request
 
 Json = dict[str, Any]
+
+_DELETE_OPTIONS = "DeleteOptions"
+_MANAGER_BYTES = 128
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +49,9 @@ def write_options(request: Request) -> WriteOptions:
             "CreateOptions", [not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn"))]
         )
     manager = params.get("fieldManager", "")
+    if len(manager) > _MANAGER_BYTES:
+        raise _refused("PatchOptions" if request.verb == "patch" else "CreateOptions",
+                       [too_long("fieldManager", _MANAGER_BYTES)])  # fmt: skip
     return WriteOptions(
         dry_run=_dry_run([params["dryRun"]] if "dryRun" in params else []),
         field_validation=validation,
@@ -49,19 +64,29 @@ def write_options(request: Request) -> WriteOptions:
 def delete_options(request: Request) -> DeleteOptions:
     """From the body, or where there is none from the parameters."""
     given: Json = request.body if isinstance(request.body, dict) else {}
+    if (kind := given.get("kind", _DELETE_OPTIONS)) != _DELETE_OPTIONS:
+        version = given.get("apiVersion", "")
+        told = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise bad_request(told)
     params = request.params
     preconditions = given.get("preconditions") or {}
     grace = given.get("gracePeriodSeconds")
     if grace is None and "gracePeriodSeconds" in params:
         grace = _number(params, "gracePeriodSeconds")
+    if not isinstance(grace, int | None):
+        told = "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64"
+        raise bad_request(told)
     propagation = given.get("propagationPolicy") or params.get("propagationPolicy")
     if propagation not in (None, "Background", "Foreground", "Orphan"):
-        supported = ("Background", "Foreground", "Orphan")
-        raise _refused("DeleteOptions", [not_supported("propagationPolicy", propagation, supported)])
+        supported = ("Foreground", "Background", "Orphan", "nil")
+        raise _refused(_DELETE_OPTIONS, [not_supported("propagationPolicy", propagation, supported)])
+    if propagation is not None and "orphanDependents" in given:
+        told = "orphanDependents and deletionPropagation cannot be both set"
+        raise _refused(_DELETE_OPTIONS, [invalid("propagationPolicy", propagation, told)])
     if propagation is None and "orphanDependents" in given:
         propagation = "Orphan" if given["orphanDependents"] else "Background"
     return DeleteOptions(
-        dry_run=_dry_run(given.get("dryRun") or ([params["dryRun"]] if "dryRun" in params else [])),
+        dry_run=_dry_run(given.get("dryRun") or ([params["dryRun"]] if "dryRun" in params else []), _DELETE_OPTIONS),
         grace_seconds=grace,
         propagation=propagation,
         uid=preconditions.get("uid"),
@@ -85,11 +110,12 @@ def list_options(request: Request) -> ListOptions:
     params = request.params
     version = params.get("resourceVersion", "")
     if version and not version.isdigit():
-        raise bad_request(f'Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax')
+        told = f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+        raise unexpected(told) if request.verb == "watch" else bad_request(f"invalid resource version: {told}")
     options = ListOptions(
         labels=params.get("labelSelector", ""),
         fields=params.get("fieldSelector", ""),
-        limit=_number(params, "limit") or 0,
+        limit=max(_number(params, "limit") or 0, 0),
         continues=params.get("continue", ""),
         resource_version=version,
         match=params.get("resourceVersionMatch", ""),
@@ -105,6 +131,9 @@ def list_options(request: Request) -> ListOptions:
 
 def _match_faults(options: ListOptions, watches: bool, says_initial: bool) -> list[FieldFault]:
     match = options.match
+    if watches and options.continues:
+        told = "resourceVersionMatch is forbidden when continue is provided"
+        return [FieldFault("FieldValueForbidden", "resourceVersionMatch", f"Forbidden: {told}")]
     if watches:
         if not says_initial:
             told = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
@@ -113,6 +142,8 @@ def _match_faults(options: ListOptions, watches: bool, says_initial: bool) -> li
         if match != "NotOlderThan":
             told = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
             found.append(FieldFault("FieldValueForbidden", "resourceVersionMatch", f"Forbidden: {told}"))
+            if match:
+                found.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
         return found
     if says_initial:
         told = "sendInitialEvents is forbidden for list"
@@ -146,9 +177,9 @@ def _refused(kind: str, faults: list[FieldFault]) -> Exception:
     return unprocessable(kind, "meta.k8s.io", "", faults)
 
 
-def _dry_run(values: list[str]) -> bool:
+def _dry_run(values: list[str], options: str = "CreateOptions") -> bool:
     if any(value != "All" for value in values):
-        raise _refused("CreateOptions", [not_supported("dryRun", values, ("All",))])
+        raise _refused(options, [not_supported("dryRun", values, ("All",))])
     return bool(values)
 
 
@@ -163,4 +194,4 @@ def _number(params: Mapping[str, str], name: str) -> int | None:
     try:
         return int(value)
     except ValueError:
-        raise _refused("Options", [invalid(name, value, "must be an integer")]) from None
+        raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax') from None

@@ -13,7 +13,7 @@ import msgspec
 
 from dtj_operator.local import selectors
 from dtj_operator.local.conversion import served
-from dtj_operator.local.failures import ApiFailure, bad_request, expired, not_found
+from dtj_operator.local.failures import ApiFailure, bad_request, expired, not_found, unexpected
 from dtj_operator.local.kinds import Kind
 from dtj_operator.local.selectors import Selector
 from dtj_operator.local.state import Request, State
@@ -48,6 +48,11 @@ class WatchEvent(msgspec.Struct, frozen=True):
 
 def get(state: State, request: Request) -> Entry:
     """404 when there is none. Subresources that are read like their object come here too."""
+    version = request.params.get("resourceVersion", "")
+    if version and not version.isdigit():
+        raise unexpected(
+            f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+        )
     entry = state.read(request.kind, request.namespace, request.name)
     if entry is None:
         raise not_found(request.kind.resource, request.name)
@@ -82,13 +87,16 @@ def list_page(state: State, request: Request) -> Page:
 
 def selector_of(kind: Kind, options: ListOptions) -> Selector:
     return Selector(
-        selectors.parse_labels(options.labels), selectors.parse_fields(options.fields, kind.selectable_fields)
+        selectors.parse_labels(options.labels),
+        selectors.parse_fields(options.fields, kind.selectable_fields, custom=kind.custom),
     )
 
 
 def _snapshot(state: State, request: Request, options: ListOptions) -> tuple[Iterable[Entry], int]:
     store, storage = state.store, request.kind.storage
     if options.continues:
+        if options.resource_version:
+            raise bad_request("specifying resource version is not allowed when using continue")
         revision, _ = _token(options.continues)
         try:
             return store.entries_at(storage, request.namespace, revision), revision
@@ -114,7 +122,7 @@ def _token(text: str) -> tuple[int, tuple[str, str]]:
         namespace, name = decoded["start"]
         return int(decoded["rv"]), (namespace, name)
     except (binascii.Error, msgspec.DecodeError, KeyError, TypeError, ValueError):
-        raise bad_request(f"continue key is not valid: {text}") from None
+        raise bad_request(f"invalid continue token: continue key is not valid: {text}") from None
 
 
 def _too_large(asked: int, current: int) -> ApiFailure:
@@ -227,7 +235,7 @@ def event_raw(kind: Kind, event: WatchEvent) -> bytes:
 
 def page_raw(kind: Kind, page: Page) -> bytes:
     """The list object. Items of built-in kinds carry no header, custom ones do, as kube-apiserver has it."""
-    metadata: Json = {"resourceVersion": str(page.revision)}
+    metadata: Json = {"resourceVersion": str(page.revision)} | ({"continue": ""} if kind.custom else {})
     if page.continues:
         metadata["continue"] = page.continues
         if page.remaining is not None:

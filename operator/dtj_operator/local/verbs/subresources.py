@@ -6,7 +6,7 @@ import msgspec
 
 from dtj_operator.local import budgets
 from dtj_operator.local.conversion import served_body
-from dtj_operator.local.failures import ApiFailure, bad_request, conflict, not_found
+from dtj_operator.local.failures import ApiFailure, bad_request, conflict, not_found, quoted, unexpected
 from dtj_operator.local.state import Reply, Request, State
 from dtj_operator.local.store import Entry
 from dtj_operator.local.verbs import deleting
@@ -20,14 +20,19 @@ def bind(state: State, request: Request) -> Reply:
     kind = request.kind
     entry = _pod(state, request)
     body = entry.decode()
-    node = ((request.body or {}).get("target") or {}).get("name")
+    _check_named("Binding", request)
+    target = (request.body or {}).get("target") or {}
+    node = target.get("name")
+    if target.get("kind") not in (None, "", "Node"):
+        told = f'target.kind: Unsupported value: {quoted(target["kind"])}: supported values: "Node", "<empty>"'
+        raise unexpected(told)
     if not node:
-        raise bad_request("target.name: Required value")
+        raise unexpected("target.name: Required value")
     refusals = (
         (body["metadata"].get("deletionTimestamp"), f"pod {entry.name} is being deleted, cannot be assigned to a host"),
         (
             body["spec"].get("nodeName"),
-            f"pod {entry.name} is already assigned to node {body['spec'].get('nodeName')!r}",
+            f"pod {entry.name} is already assigned to node {quoted(body['spec'].get('nodeName') or '')}",
         ),
         (body["spec"].get("schedulingGates"), f"pod {entry.name} has non-empty .spec.schedulingGates"),
     )
@@ -44,6 +49,7 @@ def bind(state: State, request: Request) -> Reply:
 
 def evict(state: State, request: Request) -> Reply:
     """Delete the pod as `kubectl drain` asks, unless a PodDisruptionBudget says no (429)."""
+    _check_named("Eviction", request)
     entry = _pod(state, request)
     options = delete_options(msgspec.structs.replace(request, body=(request.body or {}).get("deleteOptions") or {}))
     body = entry.decode()
@@ -107,6 +113,12 @@ def _condition(state: State, kind: str, status: str) -> Json:
     return {"type": kind, "status": status, "lastProbeTime": None, "lastTransitionTime": state.timestamp()}
 
 
+def _check_named(kind: str, request: Request) -> None:
+    named = ((request.body or {}).get("metadata") or {}).get("name")
+    if named != request.name:
+        raise bad_request(f"name in URL does not match name in {kind} object")
+
+
 def _pod(state: State, request: Request) -> Entry:
     entry = state.read(request.kind, request.namespace, request.name)
     if entry is None:
@@ -116,12 +128,18 @@ def _pod(state: State, request: Request) -> Entry:
 
 def _check_budgets(state: State, pod: Entry) -> None:
     """The pod counts as unhealthy from its deletion on, so that evictions at once don't share one allowance."""
+    covering = []
     for entry in state.store.entries(budgets.STORAGE, pod.namespace):
         body = entry.decode()
         if budgets.covers(body["spec"], pod):
-            status = budgets.status_of(state, body)
-            if status["disruptionsAllowed"] < 1:
-                raise _too_many_requests(entry.name, status)
+            covering.append(body)
+    if len(covering) > 1:
+        told = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        raise unexpected(told)
+    for body in covering:
+        status = budgets.status_of(state, body)
+        if status["disruptionsAllowed"] < 1:
+            raise _too_many_requests(body["metadata"]["name"], status)
 
 
 def _too_many_requests(budget: str, status: Json) -> ApiFailure:

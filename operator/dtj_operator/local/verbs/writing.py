@@ -7,15 +7,18 @@ import msgspec
 
 from dtj_operator.local import patch as patches
 from dtj_operator.local.admission import admit
+from dtj_operator.local.admission.metadata import IMMUTABLE
 from dtj_operator.local.admission.rules import Rules
 from dtj_operator.local.conversion import served_body
 from dtj_operator.local.failures import (
     ApiFailure,
     already_exists,
     bad_request,
+    conflict,
     invalid,
     modified,
     not_found,
+    unexpected,
     unprocessable,
 )
 from dtj_operator.local.fieldmanager import apply, tracking
@@ -39,7 +42,12 @@ _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 def create(state: State, request: Request) -> Reply:
     """201 with the object. 409 for a taken name, 403 and 422 as admission and validation decide."""
     options = write_options(request)
-    return _insert(state, request, options, read_body(state, request, options))
+    given = read_body(state, request, options)
+    try:
+        return _insert(state, request, options, given)
+    except ApiFailure as failure:
+        failure.warnings = given.warnings
+        raise
 
 
 def update(state: State, request: Request) -> Reply:
@@ -48,12 +56,10 @@ def update(state: State, request: Request) -> Reply:
     old = _current(state, request)
     body = read_body(state, request, options)
     metadata = body.content["metadata"]
-    if metadata.get("name") != request.name:
-        given = metadata.get("name", "")
-        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({request.name})")
+    _check_name(request, metadata)
     if request.kind.custom and not metadata.get("resourceVersion"):
         fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise unprocessable(request.kind.kind, request.kind.group, request.name, [fault])
+        raise unprocessable(request.kind.plural, request.kind.group, request.name, [fault])
     return _replace(state, request, options, old, body)
 
 
@@ -69,6 +75,10 @@ def patch(state: State, request: Request) -> Reply:
     served = served_body(request.kind, old)
     patched = patches.patched(patch_type, served, request.body, state.rules(request.kind).shape)
     body = read_body(state, msgspec.structs.replace(request, body=patched), options, patched=served)
+    _check_name(request, body.content["metadata"])
+    if (uid := body.content["metadata"].get("uid")) != old["metadata"].get("uid"):
+        fault = invalid("metadata.uid", uid, IMMUTABLE)
+        raise unprocessable(request.kind.kind, request.kind.group, request.name, [fault])
     return _replace(state, request, options, old, body)
 
 
@@ -77,8 +87,12 @@ def _apply(state: State, request: Request, options: WriteOptions) -> Reply:
         raise optional.apply_needs_manager()
     kind, shape = request.kind, state.rules(request.kind).shape
     entry = state.read(kind, request.namespace, request.name)
+    if isinstance(request.body, dict) and not request.body.get("kind"):
+        raise bad_request("invalid object type: /, Kind=")
     applied = read_body(state, request, options)
     metadata = applied.content["metadata"]
+    if metadata.get("name"):
+        _check_name(request, metadata)
     if metadata.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     manager = _manager(state, request, options, "Apply")
@@ -93,6 +107,8 @@ def _apply(state: State, request: Request, options: WriteOptions) -> Reply:
     wanted = metadata.get("resourceVersion")
     if wanted and wanted != old["metadata"]["resourceVersion"]:
         raise modified(kind.resource, request.name)
+    if (uid := metadata.get("uid")) and uid != old["metadata"]["uid"]:
+        raise unprocessable(kind.kind, kind.group, request.name, [invalid("metadata.uid", uid, IMMUTABLE)])
     content = apply.merged(shape, old, applied.content, manager, force=options.force)
     return _replace(state, request, options, old, applied._replace(content=content), tracked=True)
 
@@ -100,10 +116,11 @@ def _apply(state: State, request: Request, options: WriteOptions) -> Reply:
 def _insert(state: State, request: Request, options: WriteOptions, given: Body, *, tracked: bool = False) -> Reply:
     kind, rules, body = request.kind, state.rules(request.kind), given.content
     metadata = body["metadata"]
-    if metadata.pop("resourceVersion", None):
-        raise bad_request("resourceVersion should not be set on objects to be created")
+    if metadata.pop("resourceVersion", None) and not tracked:
+        raise unexpected("resourceVersion should not be set on objects to be created")
     for key in _SERVER_METADATA:
-        metadata.pop(key, None)
+        if key != "generation":
+            metadata.pop(key, None)
     if kind.namespaced:
         metadata["namespace"] = request.namespace
     else:
@@ -118,8 +135,9 @@ def _insert(state: State, request: Request, options: WriteOptions, given: Body, 
     if kind.storage == "pods":
         admit.mutate_pod(state, kind, body)
     _refuse(kind, rules, body, None, request.subresource)
-    if state.read(kind, request.namespace, metadata["name"]) is not None:
-        raise already_exists(kind.resource, metadata["name"])
+    if (there := state.read(kind, request.namespace, metadata["name"])) is not None:
+        going = bool(there.decode()["metadata"].get("deletionTimestamp"))
+        raise already_exists(kind.resource, metadata["name"], going=going)
     state.quotas.check(kind, body)
     if not tracked and options.manager_named and not _is_controlled(metadata):
         tracking.track_create(rules.shape, body, _manager(state, request, options, "Update"))
@@ -144,13 +162,20 @@ def _replace(
     rules.on_update(body, old, request.subresource)
     _refuse(kind, rules, body, old, request.subresource)
     named = options.manager_named and not _is_controlled(old["metadata"])
-    if not tracked and (named or old["metadata"].get("managedFields")):
+    if metadata.get("managedFields") == [{}]:
+        # That is how a client ends the tracking of an object.
+        del metadata["managedFields"]
+    elif not tracked and (named or old["metadata"].get("managedFields")):
         tracking.track_update(rules.shape, body, old, _manager(state, request, options, "Update"))
     if tracking.same_but_for_times(body, old):
         return _reply(kind, old, 200, given.warnings)
-    if not options.dry_run:
-        state.write(kind, body)
+    if options.dry_run:
+        return _reply(kind, body, 200, given.warnings)
+    if deleting.lets_go(body):
+        # As in kube-apiserver, nobody sees it without its last finalizer: the next that is told is its end.
         deleting.finish(state, kind, body)
+    else:
+        state.write(kind, body)
     return _reply(kind, body, 200, given.warnings)
 
 
@@ -167,10 +192,17 @@ def _check_versions(kind: Kind, name: str, metadata: Json, old: Json) -> None:
     uid = metadata.get("uid")
     if uid and uid != old.get("uid"):
         told = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.get('uid')}"
-        raise ApiFailure(409, "Conflict", f'Operation cannot be fulfilled on {kind.resource} "{name}": {told}')
+        raise conflict(kind.resource, name, told)
     version = metadata.get("resourceVersion")
+    if version and not version.isdigit():
+        raise unexpected(f'strconv.ParseUint: parsing "{version}": invalid syntax')
     if version and version != old["resourceVersion"]:
         raise modified(kind.resource, name)
+
+
+def _check_name(request: Request, metadata: Json) -> None:
+    if (given := metadata.get("name", "")) != request.name:
+        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({request.name})")
 
 
 def _current(state: State, request: Request) -> Json:
