@@ -41,6 +41,12 @@ def test_a_stream_that_is_not_there(tmp_path: Path, command: str, code: int, err
     assert (done.returncode, done.stderr) == (code, err)
 
 
+def test_a_letter_that_the_terminal_does_not_know(tmp_path: Path) -> None:
+    Path(write(tmp_path, CLAIM, counting())).rename(tmp_path / "jöb.yaml")
+    done = shell("PYTHONIOENCODING=ascii dtj validate -f jöb.yaml", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "j?b.yaml, document 2: count has no fault\n", "")
+
+
 async def test_a_run_that_nobody_reads_ends_and_leaves_nothing(tmp_path: Path) -> None:
     file = write(tmp_path, CLAIM, counting("--steps", "100000"))
     async with started("run", "-f", file, folder=tmp_path) as process:

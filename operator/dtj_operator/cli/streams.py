@@ -51,6 +51,7 @@ def prepare() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 - open for as long as the process is
     given = sys.stdout
     if isinstance(given, io.TextIOWrapper):
+        # A letter that this terminal doesn't know is no reason to end a run.
         sys.stdout = Output(
-            given.detach(), encoding=given.encoding, errors=given.errors, line_buffering=given.line_buffering
+            given.detach(), encoding=given.encoding, errors="replace", line_buffering=given.line_buffering
         )
