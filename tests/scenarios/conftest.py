@@ -55,7 +55,8 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
 def installed(cluster: Cluster | Given) -> Installed:
     """The operator by our chart, once for all scenarios; a cluster that was given has it already."""
     if isinstance(cluster, Cluster):
-        Helm(cluster.kubeconfig).install()
+        # Two, as by default: a node that is lost may be the operator's.
+        Helm(cluster.kubeconfig).install({"replicas": 2})
         return Installed(cluster)
     return Installed(None)
 

@@ -40,14 +40,13 @@ async def test_a_killed_worker_costs_one_restart(world: World) -> None:
 
 
 async def test_a_run_that_was_killed_ends_like_any_other(world: World) -> None:
-    job = await world.submit(counting(steps=40, fault="worker:1@step=25"))
+    job = await world.submit(counting(steps=60, checkpoint_every=20, fault="worker:1@step=25"))
     end = await world.until(job, is_over)
     assert end.status.phase == "Succeeded"
     assert end.status.restarts == Restarts(failures=1, total=1)
-    assert [(one.outcome, one.resumed_from_step) for one in end.status.timeline] == [
-        ("Application", None),
-        ("Succeeded", 20),
-    ]
+    first, second = end.status.timeline
+    assert (first.outcome, first.resumed_from_step, second.outcome) == ("Application", None, "Succeeded")
+    assert second.resumed_from_step in (20, 40), "worker 0 may have gone on until it was told"
     assert last_failure(end.status).step == 25
 
 
@@ -81,7 +80,7 @@ async def test_the_end_of_a_supervisor_is_no_secret(world: World) -> None:
 
 
 async def test_a_preempted_trainer_costs_no_restart_of_the_budget(world: World) -> None:
-    job = await world.submit(counting(steps=30, fault="worker:1@step=15:SIGTERM", recovery={"maxRestarts": 0}))
+    job = await world.submit(counting(steps=60, fault="worker:1@step=15:SIGTERM", recovery={"maxRestarts": 0}))
     end = await world.until(job, is_over)
     assert (end.status.phase, end.status.restarts) == ("Succeeded", Restarts(disruptions=1, total=1))
     failure = last_failure(end.status)

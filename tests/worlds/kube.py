@@ -110,7 +110,6 @@ class KubeWorld(Watched):
             await inside.signal_by_exec(pod.name, NAMESPACE, TRAINER, process, number)
             return
         assert pod.node is not None, f"{pod.name} is on no node"
-        assert pod.trainer is not None, f"{pod.name} has no container"
         entry = self.store.read("pods", NAMESPACE, pod.name)
         assert entry is not None
         statuses = entry.decode()["status"].get("containerStatuses") or ()
@@ -157,11 +156,13 @@ class KubeWorld(Watched):
 
     async def clean(self) -> None:
         """The nodes as they were, the namespace empty, and nobody's finalizer in the way."""
-        for name in sorted(self.lost):
-            assert self.machine is not None
-            await asyncio.to_thread(self.machine.nodes[name].restore)
+        nodes = await self.objects("Node")
+        if self.machine is not None:
+            silent = {node["metadata"]["name"] for node in nodes if not is_ready(node)}
+            for name in sorted(self.lost | silent):
+                await asyncio.to_thread(self.machine.nodes[name].restore)
         self.lost.clear()
-        for node in await self.objects("Node"):
+        for node in nodes:
             if node["spec"].get("unschedulable"):
                 await self.cordon(node["metadata"]["name"], cordoned=False)
         await self.change("Namespace", NAMESPACE, UNRESTRICTED)
@@ -192,6 +193,11 @@ class KubeWorld(Watched):
     async def _remove(self, kind: str, name: str) -> None:
         with suppress(Refused):  # gone already
             await self.remove(kind, name)
+
+
+def is_ready(node: Json) -> bool:
+    conditions = node["status"].get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 @asynccontextmanager

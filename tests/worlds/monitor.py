@@ -168,7 +168,10 @@ def _deleting(entry: Entry) -> bool:
 def _may_run(entry: Entry) -> bool:
     """What a killed operator had sent may still make a pod that nobody wants any more; gated, it does no harm."""
     body = entry.decode()
-    is_over = (body.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    status = body.get("status") or {}
+    # A kubelet tells that the containers have ended, and of the pod only when it has cleared up behind them.
+    ended = [one["state"].get("terminated") for one in status.get("containerStatuses") or ()]
+    is_over = status.get("phase") in ("Succeeded", "Failed") or (bool(ended) and all(ended))
     return not is_over and not _deleting(entry) and not body["spec"].get("schedulingGates")
 
 
