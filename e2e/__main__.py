@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from e2e import images, machine, packages, programs
@@ -22,27 +21,27 @@ def main() -> int:
     except RuntimeError as error:
         print(f"e2e: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m e2e", description=__doc__)
     commands = top.add_subparsers(dest="what", required=True)
-    versions = sorted(programs.KUBERNETES)
-    gates = "of the whole cluster, as the API server takes them"
-    named = f"for all nodes, by the file of a docker-archive or a name: {', '.join(images.RECIPES)}"
+    named = f"for all nodes, the file of a docker-archive or a name: {', '.join(images.RECIPES)}"
+    of_both = argparse.ArgumentParser(add_help=False)
+    of_both.add_argument("--nodes", type=int, default=3)
+    of_both.add_argument("--gpus", type=int, default=4, help="of each node; they are only said to be there")
+    of_both.add_argument("--feature-gates", default="", help="of the whole cluster, as the API server takes them")
+    of_both.add_argument("--image", action="append", default=[], help=named)
 
-    person = commands.add_parser("cluster", help="bring a cluster up, until Ctrl-C")
-    person.add_argument("--kubernetes", choices=versions, default="1.37")
-    person.add_argument("--nodes", type=int, default=3)
-    person.add_argument("--gpus", type=int, default=4, help="of each node; they are only said to be there")
-    person.add_argument("--feature-gates", default="", help=gates)
-    person.add_argument("--image", action="append", default=[], help=named)
+    person = commands.add_parser("cluster", help="bring a cluster up, until Ctrl-C", parents=[of_both])
+    person.add_argument("--kubernetes", choices=sorted(programs.KUBERNETES), default="1.37")
     person.add_argument("--operator", action="store_true", help="with the operator of this tree, by its chart")
     person.set_defaults(run=for_a_person)
 
-    tests = commands.add_parser("test", help="run tests on a cluster; what else is given goes to pytest")
-    tests.add_argument("--kubernetes", choices=versions, action="append", help="once or more; 1.37 if not given")
-    tests.add_argument("--image", action="append", default=[], help=f"{named}; those without TensorFlow are there")
+    tests = commands.add_parser("test", help="run pytest on a cluster, with what else is given", parents=[of_both])
+    tests.add_argument("--kubernetes", choices=sorted(programs.KUBERNETES), action="append", help="once or more")
     tests.set_defaults(run=for_tests)
 
     beside = commands.add_parser("join", help="run a command in the namespace of the cluster that is up")
@@ -52,20 +51,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def for_a_person(arguments: argparse.Namespace, _: list[str]) -> int:
+    version = arguments.kubernetes
     if machine.FOLDER not in os.environ:
-        wanted = [*arguments.image, *(images.SMALL if arguments.operator else ())]
-        archives = prepare(arguments.kubernetes, wanted)
-        command = [sys.executable, "-m", "e2e", *sys.argv[1:], *(f"--image={file}" for file in archives)]
-        return machine.run(command, say)
-    options = Options(
-        version=arguments.kubernetes,
-        nodes=arguments.nodes,
-        gpus=arguments.gpus,
-        feature_gates=arguments.feature_gates,
-        images=tuple(dict.fromkeys(Path(file) for file in arguments.image if Path(file).is_absolute())),
-    )
+        return enter(version, [*arguments.image, *(images.SMALL if arguments.operator else ())], sys.argv[1:])
     try:
-        with cluster(options, machine.folder(), say) as up, up.door() as kubeconfig:
+        with cluster(options(arguments, version), machine.folder(), say) as up, up.door() as kubeconfig:
             if arguments.operator:
                 Helm(up.kubeconfig).install()
                 say("the operator is there: namespace dtj-system")
@@ -82,16 +72,31 @@ def for_a_person(arguments: argparse.Namespace, _: list[str]) -> int:
 def for_tests(arguments: argparse.Namespace, rest: list[str]) -> int:
     """On each version in turn; on the cluster of KUBECONFIG where it is set."""
     command = [sys.executable, "-m", "pytest", "-p", "e2e.plugin", *(rest or ["e2e/tests"])]
+    versions = arguments.kubernetes or ["1.37"]
+    if machine.FOLDER in os.environ:
+        # Up before pytest begins: a first import of images takes longer than any test may.
+        with cluster(options(arguments, versions[-1]), machine.folder(), say):
+            return subprocess.run(command, check=False).returncode
     if "KUBECONFIG" in os.environ:
         return subprocess.run(command, cwd=machine.ROOT, check=False).returncode
-    codes = []
-    for version in arguments.kubernetes or ["1.37"]:
-        archives = prepare(version, [*arguments.image, *images.SMALL])
-        codes.append(machine.run([*command, f"--kubernetes={version}", *(f"--image={file}" for file in archives)], say))
-    return max(codes)
+    wanted = [*arguments.image, *images.SMALL]
+    return max(enter(version, wanted, [*sys.argv[1:], f"--kubernetes={version}"]) for version in versions)
 
 
-def prepare(version: str, wanted: Iterable[str]) -> list[Path]:
+def options(arguments: argparse.Namespace, version: str) -> Options:
+    """Inside, images are files: what had only a name, `enter` has added by its file."""
+    archives = dict.fromkeys(Path(image) for image in arguments.image if Path(image).is_absolute())
+    return Options(version, arguments.nodes, arguments.gpus, arguments.feature_gates, images=tuple(archives))
+
+
+def enter(version: str, wanted: list[str], arguments: list[str]) -> int:
+    """The same once more, inside."""
+    archives = prepare(version, wanted)
+    command = [sys.executable, "-m", "e2e", *arguments, *(f"--image={file}" for file in archives)]
+    return machine.run(command, say)
+
+
+def prepare(version: str, wanted: list[str]) -> list[Path]:
     """What takes long the first time, and the network, which the namespace has not; the images' archives."""
     packages.install(say)
     for family in (programs.KUBERNETES[version], "etcd", "coredns", "kube-router", "pause", "helm"):
@@ -99,7 +104,7 @@ def prepare(version: str, wanted: Iterable[str]) -> list[Path]:
     return files(wanted)
 
 
-def files(wanted: Iterable[str]) -> list[Path]:
+def files(wanted: list[str]) -> list[Path]:
     """A docker-archive each; by name, it is built where it is not there yet."""
     named = images.archives([name for name in wanted if name in images.RECIPES], say)
     return [named.get(name) or Path(name).absolute() for name in wanted]

@@ -19,6 +19,8 @@ from e2e.registry import Registry
 from e2e.runtime import root_with
 
 REGISTRY_PORT = 5000
+UP = "up"
+"""In the folder of a run: the options of its cluster, once that is up."""
 
 
 @dataclass(frozen=True)
@@ -105,17 +107,19 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster(options: Options, folder: Path, say: Callable[[str], None]) -> Iterator[Cluster]:
-    """A cluster with all nodes ready, in the namespace of `e2e.machine`; the one that is there already, if any."""
-    known = folder / "up"
-    if known.exists():
-        yield Cluster(pickle.loads(known.read_bytes()), folder, say)
-        return
+    """A cluster with all nodes ready, in the namespace of `e2e.machine`."""
     started = time.monotonic()
     made = Cluster(options, folder, say)
     try:
         made.start()
-        known.write_bytes(pickle.dumps(options))
+        (folder / UP).write_bytes(pickle.dumps(options))
         say(f"Kubernetes {made.version}, {options.nodes} nodes: up after {time.monotonic() - started:.0f} s")
         yield made
     finally:
         made.stop()
+
+
+def attached(folder: Path) -> Cluster:
+    """The cluster that another process of this namespace brought up."""
+    options: Options = pickle.loads((folder / UP).read_bytes())
+    return Cluster(options, folder)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from e2e.cluster import Cluster
+from e2e.cluster import Cluster, attached
 from e2e.daemon import wait
 from e2e.runtime import PAUSE, pause
 from e2e.survey import Survey
@@ -92,6 +92,14 @@ def test_pods_reach_the_api_server_by_its_name(cluster: Cluster) -> None:
     """From here as from a pod: the cluster's DNS, and a Service's address through a node's kube-proxy."""
     assert socket.gethostbyname("kubernetes.default.svc.cluster.local") == "10.96.0.1"
     assert answers("10.96.0.1", 443)
+
+
+def test_who_attaches_disturbs_nothing(cluster: Cluster) -> None:
+    """kube-proxy ends when its file is written, whatever is in it."""
+    read = cluster.folder / "n1" / "kube-proxy.json"
+    written_at = read.stat().st_mtime_ns
+    assert attached(cluster.folder).kubectl("get", "nodes") == cluster.kubectl("get", "nodes")
+    assert read.stat().st_mtime_ns == written_at
 
 
 def test_an_image_that_does_not_exist_is_told_so(cluster: Cluster) -> None:
