@@ -110,6 +110,9 @@ def rule(text: str, **more: str) -> dict[str, Any]:
         ),
         pytest.param({"properties": {"a": rule("self > 1", message="m")}}, {}, None, [], id="a field that is absent"),
         pytest.param(
+            {"type": "number"} | rule("self * 2.0 > 3.0", message="m"), 2, None, [], id="a number without a point"
+        ),
+        pytest.param(
             {"items": rule("self > 1", message="m")}, [1, 2, 0], None, ["[0]: m", "[2]: m"], id="entries of a list"
         ),
         pytest.param(

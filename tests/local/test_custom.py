@@ -138,6 +138,21 @@ def test_a_replace_of_a_custom_object_needs_a_version(calls: Calls) -> None:
     assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in str(failure)
 
 
+def test_a_rule_sees_the_name_and_nothing_that_is_not_declared() -> None:
+    template = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": {"type": "string"}}}
+    rules = [
+        {"rule": "self.metadata.name != 'bad'", "message": "not that name"},
+        {"rule": "self.spec.template == {'a': 'b'}", "message": "more is seen"},
+    ]
+    spec = {"type": "object", "properties": {"template": template}}
+    schema = {"type": "object", "properties": {"spec": spec}, "x-kubernetes-validations": rules}
+    calls = Calls()
+    calls.create(definition(schema))
+    calls.create(training(template={"a": "b", "c": {"d": 1}}))
+    failure = refused(calls.create, training("bad", template={"a": "b"}))
+    assert str(failure).endswith("Invalid value: not that name")
+
+
 def test_an_unknown_function_refuses_with_its_name() -> None:
     schema = SCHEMA | {"x-kubernetes-validations": [{"rule": "isQuantity(self.spec.replicas)"}]}
     calls = Calls()

@@ -83,8 +83,11 @@ def unknown_fields(schema: Schema, value: Any, at: Parts = ()) -> Iterator[tuple
 def declared(schema: Schema, value: Any) -> Any:
     """What the schema declares of a value: without unknown fields, and without the inside of what it doesn't describe.
 
-    Rules in Kubernetes see no more than this; and whatever lies in a template, it can't bring their interpreter down.
+    Rules in Kubernetes see no more than this, and numbers of a `number` field as doubles, even when JSON wrote them
+    without a point. And whatever lies in a template, it can't bring their interpreter down.
     """
+    if schema.get("type") == "number" and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
     if isinstance(value, list):
         return [declared(schema["items"], entry) for entry in value] if "items" in schema else []
     if not isinstance(value, dict):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dtj_operator.api.schema import declared
 from dtj_operator.local import schema as schemas
 from dtj_operator.local.custom import programs
 from dtj_operator.local.custom.programs import Rule
@@ -98,7 +99,7 @@ class Expressions:
         seen = msgspec.json.encode(read)
         if seen in self._passed:
             return
-        context = programs.context_of({name: programs.typed(self._schema, part) for name, part in read.items()})
+        context = programs.context_of({name: declared(self._schema, part) for name, part in read.items()})
         broken = [fault for rule in rules if (fault := self._fault(rule, context, value, path))]
         if not broken:
             if len(self._passed) >= _REMEMBERED:

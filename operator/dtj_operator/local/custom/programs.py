@@ -74,17 +74,3 @@ def picked(value: Any, needs: Needs | None) -> Any:
     if needs is None or not isinstance(value, dict):
         return value
     return {name: picked(value[name], below) for name, below in needs.items() if name in value}
-
-
-def typed(schema: Json, value: Any) -> Any:
-    """Numbers of a `number` field are doubles to CEL even when JSON wrote them without a point."""
-    if schema.get("type") == "number" and isinstance(value, int):
-        return float(value)
-    if isinstance(value, dict):
-        properties = schema.get("properties") or {}
-        extra = schema.get("additionalProperties")
-        extra = extra if isinstance(extra, dict) else {}
-        return {key: typed(properties.get(key, extra), one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [typed(schema.get("items") or {}, one) for one in value]
-    return value

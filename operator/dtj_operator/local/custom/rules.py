@@ -19,6 +19,7 @@ _BLOCKING = frozenset({
     "FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid",
 })  # fmt: skip
 _WITHIN_STATUS = re.compile(r" status\.(?=[\w.\[\]]+ in body )")
+_NAMES: Json = {"name": {"type": "string"}, "generateName": {"type": "string"}}
 _NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
@@ -33,7 +34,7 @@ class CustomRules:
         self.columns = columns
         self._has_status = has_status
         self._shape = custom_shape(schema, root=True)
-        self._expressions = Expressions(schema)
+        self._expressions = Expressions(_with_name(schema))
 
     @property
     def shape(self) -> Shape:
@@ -83,6 +84,14 @@ class CustomRules:
     def _judged(self, body: Json) -> Json:
         metadata_part = {key: body["metadata"][key] for key in ("name", "generateName") if key in body["metadata"]}
         return {**body, "metadata": metadata_part}
+
+
+def _with_name(schema: Json) -> Json:
+    """The schema as rules see it: an object's name is always there for them."""
+    properties = schema.get("properties") or {}
+    own = properties.get("metadata") or {}
+    named = {"type": "object", **own, "properties": {**_NAMES, **(own.get("properties") or {})}}
+    return {**schema, "properties": {**properties, "metadata": named}}
 
 
 def _carry(body: Json, old: Json, key: str) -> None:
