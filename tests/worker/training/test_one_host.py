@@ -92,6 +92,20 @@ def test_a_checkpoint_damaged_after_the_choice_ends_the_attempt(again: Callable[
     assert "ckpt-32" in ended.problem
 
 
+def test_a_full_disk_ends_nothing_and_nothing_is_left_of_failed_saves(tmp_path: Path) -> None:
+    job = Job(tmp_path, "single.py", workers=1, strategy="None", legacy=False)
+
+    trained = job.run("--keras3", "--full=2")[0]
+
+    assert trained.code == 0, trained.lines
+    assert [r.step for r in trained.told("Saved")] == [24, 32, 40]
+    notices = [r.message or "" for r in trained.told("Notice")]
+    assert notices[0].startswith("the checkpoint of step 8 could not be written: ")
+    assert notices[-1] == ""
+    left = {path.name.partition(".")[0] for path in (tmp_path / UID[:8] / "attempt-0" / "call-0").iterdir()}
+    assert left == {"ckpt-32", "ckpt-40"}
+
+
 def test_a_checkpoint_that_only_tensorflow_finds_unreadable_is_set_aside(killed: Job, tmp_path: Path) -> None:
     def spoil(prefix: Path) -> None:
         """As a disk would that lost bytes before they were measured."""

@@ -14,7 +14,7 @@ from dtj_worker.codec import decode, encode
 from dtj_worker.contract import Fault, TaskSpec
 from dtj_worker.reports import Report
 from dtj_worker.training import report
-from dtj_worker.training.report import Reporter
+from dtj_worker.training.report import Reporter, first_line
 
 
 class Pipe:
@@ -119,6 +119,22 @@ def test_after_the_last_call_no_step_is_to_be_expected(pipe: Pipe) -> None:
     assert phases == ["", "Exporting", "", "", "Exporting", ""]
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "{{function_node __wrapped__SaveV2_device_/job:localhost}} /a/b; No space left on device [Op:SaveV2]",
+            "/a/b; No space left on device",
+        ),
+        ("not an sstable (bad magic number)\nand more", "not an sstable (bad magic number)"),
+        ("", "RuntimeError"),
+    ],
+    ids=["of an op", "lines", "nothing"],
+)
+def test_an_error_is_said_without_what_tensorflow_puts_around_it(text: str, line: str) -> None:
+    assert first_line(RuntimeError(text)) == line
+
+
 def test_nothing_saved_holds_until_the_first_save(pipe: Pipe) -> None:
     reporter = Reporter(pipe.writing)
     reporter.notice("NothingSaved: the first save comes at step 2")
@@ -185,7 +201,7 @@ def test_a_fork_is_silent(pipe: Pipe) -> None:
 
 
 PROGRAM = """
-from dtj_worker.training.report import Reporter
+from dtj_worker.training.report import Reporter, first_line
 reporter = Reporter.from_environment()
 {before}
 for step in range({first}, 9):

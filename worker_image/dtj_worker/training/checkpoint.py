@@ -23,7 +23,7 @@ from dtj_worker.contract import CheckpointPlan
 from dtj_worker.reports import Restore
 from dtj_worker.training import models, together
 from dtj_worker.training.context import context
-from dtj_worker.training.report import reporter
+from dtj_worker.training.report import first_line, reporter
 
 RAM = "ram://dtj/save"
 """Where workers other than the chief save to: a file system of TensorFlow's in their memory."""
@@ -151,7 +151,7 @@ class Checkpoints:
             folders.write_manifest(Path(prefix), step, epoch, _library(self.position.values), fit=self.number)
         except (OSError, tf.errors.OpError) as error:
             # The run is worth more than one of its checkpoints; the next save may work again.
-            reporter().notice(f"the checkpoint of step {step} could not be written: {_first_line(error)}")
+            reporter().notice(f"the checkpoint of step {step} could not be written: {first_line(error)}")
             self._has_failed = True
             _remove(Path(prefix))
             return
@@ -199,7 +199,7 @@ class Checkpoints:
                     "it an input shape, or call it once, before fit or dtj.loop"
                 )
             reporter().refused(
-                f"{path} holds another model than the program builds: {_first_line(error)[:300]}; run the "
+                f"{path} holds another model than the program builds: {first_line(error)[:300]}; run the "
                 "program that wrote it, or set checkpoint.onExisting: StartFresh"
             )
         except (tf.errors.OpError, IndexError) as error:
@@ -217,7 +217,7 @@ class Checkpoints:
 
     def _unreadable(self, path: str, error: Exception) -> Exception:
         """What to raise; the copy is set aside first if its bytes are still there, or each attempt would choose it."""
-        why, plan = f"{path} can't be read: {_first_line(error)}", self._context.spec.checkpoint
+        why, plan = f"{path} can't be read: {first_line(error)}", self._context.spec.checkpoint
         if isinstance(error, tf.errors.ResourceExhaustedError) or plan is None:
             return error
         prefix, directory = Path(path), Path(plan.directory)
@@ -269,10 +269,6 @@ def _remove(prefix: Path) -> None:
             path.unlink(missing_ok=True)
         for half in prefix.parent.glob(f"{prefix.name}_temp*"):  # Shards that TensorFlow has not merged yet.
             shutil.rmtree(half)
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _library(origin: Mapping[str, Any]) -> str:

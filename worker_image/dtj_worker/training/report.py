@@ -8,6 +8,7 @@ import atexit
 import functools
 import math
 import os
+import re
 import select
 import signal
 import stat
@@ -172,6 +173,12 @@ class Reporter:
 def reporter() -> Reporter:
     """The one reporter of this process: callbacks, loops and the program's own calls share its memory."""
     return Reporter.from_environment()
+
+
+def first_line(error: Exception) -> str:
+    """What an exception says, for people: without its further lines, and what TensorFlow puts around it."""
+    line = next(iter(str(error).splitlines()), "") or type(error).__name__
+    return re.sub(r"^\{\{.*?\}\} | \[Op:\w+\]$", "", line)
 
 
 def _pipe(number: str) -> int | None:

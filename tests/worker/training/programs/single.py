@@ -1,6 +1,10 @@
-"""A `fit` on one host; what varies is said by the arguments: --keras3, --mirrored, --dropout, --epochs=n."""
+"""A `fit` on one host; what varies is said by the arguments: --keras3, --mirrored, --dropout, --epochs=n, --full=n.
+
+With --full the disk takes no file of more than a kilobyte until epoch n.
+"""
 
 import hashlib
+import resource
 import sys
 
 import numpy as np
@@ -29,11 +33,20 @@ with strategy.scope():
     model.compile(keras.optimizers.Adam(), loss, metrics=["accuracy"])
 
 
+LIMITS = resource.getrlimit(resource.RLIMIT_FSIZE)
+if "full" in arguments:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, LIMITS[1]))
+
+
 class Batches(keras.callbacks.Callback):  # type: ignore[misc]
     """What `fit` itself says about where it is."""
 
     def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
         print("batch", batch, "after", int(self.model.optimizer.iterations.numpy()))
+
+    def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
+        if epoch == int(arguments.get("full") or -1):
+            resource.setrlimit(resource.RLIMIT_FSIZE, LIMITS)
 
 
 stopping = keras.callbacks.EarlyStopping("loss", min_delta=1, patience=4, restore_best_weights=True)
