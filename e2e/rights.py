@@ -109,6 +109,6 @@ def judged(event: Json) -> Call | None:
 
 def namespace_of(event: Json) -> str:
     """Where the operator runs that has asked; empty if it was not one."""
-    parts = event["user"]["username"].split(":")
+    parts = event["user"].get("username", "").split(":")  # empty: nobody known
     is_operator = parts[:2] == ["system", "serviceaccount"] and parts[3:] == [ACCOUNT]
     return parts[2] if is_operator else ""

@@ -74,7 +74,10 @@ def operator(cluster: Cluster, helm: Helm) -> Iterator[None]:
     """One that looks after the whole cluster; it is new, so that it makes its Lease and its key."""
     helm.install()
     yield
-    cluster.kubectl("delete", "dtj,svc,netpol,pdb,pvc,pods", "--all", "--namespace=default")
+    cluster.kubectl("delete", "dtj/greedy", f"pod/{POD['metadata']['name']}", "--ignore-not-found")
+    for taken in TAKEN.values():
+        cluster.kubectl("delete", taken["kind"], taken["metadata"]["name"], "--ignore-not-found")
+    cluster.kubectl("delete", "persistentvolume", "greedy-checkpoints", "--ignore-not-found")
     helm.uninstall()
     cluster.kubectl("delete", "namespace", NAMESPACE)
 
