@@ -72,7 +72,9 @@ def of_value(shape: Shape | None, value: Any) -> FieldSet:
     for key, inner_shape, inner in _children(shape, value):
         below = of_value(inner_shape, inner)
         # The items of a list are members themselves, and so are the keys of a map; the fields of a type are not.
-        found[key] = {**below, MEMBER: {}} if key[0] != "f" or shape.form != "object" else below
+        # What has no schema is taken for a map.
+        is_member = key[0] != "f" or shape.form != "object" or (inner_shape is not None and inner_shape.form == "any")
+        found[key] = {**below, MEMBER: {}} if is_member else below
     return found
 
 

@@ -83,12 +83,17 @@ class Shape:
         """Of a member; whatever lies within what has no schema has none either."""
         if self.form == "any":
             return self
-        return self.items if self.form == "map" else self.fields.get(key)
+        if self.form == "map":
+            return self.items
+        return self.fields.get(key) or (_WITHOUT_SCHEMA if self.preserves else None)
 
     @functools.cached_property
     def zeros(self) -> Json:
         """What Go makes of required fields of a built-in type that were left out."""
         return self._zeros()
+
+
+_WITHOUT_SCHEMA = Shape("any", preserves=True, custom=True)
 
 
 @functools.cache
