@@ -2,7 +2,7 @@
 
     python -m tools.scenarios embedded=embedded.xml 1.37.2=e2e-1.37.xml 1.34.4=e2e-1.34.xml
 
-One file a column; a scenario that a run did not select has an empty cell.
+A column may be named several times, for runs of parts; the later one wins. A scenario that no run selected has a dash.
 """
 
 import re
@@ -30,11 +30,14 @@ class Result(NamedTuple):
 
 
 def main() -> int:
-    columns = dict(argument.partition("=")[::2] for argument in sys.argv[1:])
-    if not columns or not all(columns.values()):
+    named = [argument.partition("=")[::2] for argument in sys.argv[1:]]
+    if not named or not all(file for _, file in named):
         print(__doc__, file=sys.stderr)
         return 2
-    PAGE.write_text(page({name: results(Path(file)) for name, file in columns.items()}))
+    columns: dict[str, list[Result]] = {}
+    for name, file in named:
+        columns.setdefault(name, []).extend(results(Path(file)))
+    PAGE.write_text(page(columns))
     return 0
 
 
