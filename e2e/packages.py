@@ -17,6 +17,8 @@ PROGRAMS = {
     "openssl": "openssl",
     "unshare": "util-linux",
     "nsenter": "util-linux",
+    "setpriv": "util-linux",
+    "sysctl": "procps",
     "mount": "mount",
     "modprobe": "kmod",
     "/usr/lib/cni/bridge": "containernetworking-plugins",

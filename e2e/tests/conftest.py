@@ -10,6 +10,11 @@ from e2e.chart import NAMESPACE, RELEASE, Helm
 from e2e.cluster import Cluster
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.pluginmanager.has_plugin("e2e.plugin"):
+        raise pytest.UsageError("these tests need a cluster: `python -m e2e test e2e/tests …` brings one up for them")
+
+
 @pytest.fixture(scope="module")
 def helm(cluster: Cluster) -> Iterator[Helm]:
     """Helm, on a cluster without an operator; one that others had installed is back afterwards."""
