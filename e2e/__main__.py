@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from e2e import images, machine, packages, programs
+from e2e import images, machine, packages, programs, rights
 from e2e.chart import Helm
 from e2e.cluster import Options, cluster
 
@@ -75,8 +75,12 @@ def for_tests(arguments: argparse.Namespace, rest: list[str]) -> int:
     versions = arguments.kubernetes or ["1.37"]
     if machine.FOLDER in os.environ:
         # Up before pytest begins: a first import of images takes longer than any test may.
-        with cluster(options(arguments, versions[-1]), machine.folder(), say):
-            return subprocess.run(command, check=False).returncode
+        with cluster(options(arguments, versions[-1]), machine.folder(), say) as up:
+            code = subprocess.run(command, check=False).returncode
+            lacked = rights.refused(rights.calls(up.audit_log))
+            for line in lacked:
+                say(f"the operator's rights, by the audit log of all tests: {line}")
+            return code or bool(lacked)
     if "KUBECONFIG" in os.environ:
         return subprocess.run(command, cwd=machine.ROOT, check=False).returncode
     wanted = [*arguments.image, *images.SMALL]
