@@ -31,6 +31,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("world", [name for name in asked if needed <= ABILITIES[name]], indirect=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        parameters = getattr(item, "callspec", None)
+        is_real = parameters is not None and parameters.params.get("world") == "kube"
+        if is_real and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(600))  # as its patience is longer, too
+
+
 @pytest.fixture
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     match request.param:
