@@ -201,7 +201,7 @@ def test_a_fork_is_silent(pipe: Pipe) -> None:
 
 
 PROGRAM = """
-from dtj_worker.training.report import Reporter, first_line
+from dtj_worker.training.report import Reporter
 reporter = Reporter.from_environment()
 {before}
 for step in range({first}, 9):
