@@ -18,7 +18,7 @@ from tests.conformance.compare import differences
 from tests.conformance.known import PAGE, page, unknown
 from tests.conformance.play import Server, Story
 from tests.conformance.recordings import FOLDER, record, recorded
-from tests.conformance.servers import all_played, all_stories, embedded, prepare, real
+from tests.conformance.servers import all_played, all_stories, embedded, prepared, real
 
 Json = dict[str, Any]
 
@@ -79,7 +79,8 @@ async def _played(told: list[Story], kubeconfig: Path | None) -> tuple[str, dict
 async def _against(
     session: aiohttp.ClientSession, server: Server, told: list[Story]
 ) -> tuple[str, dict[str, list[Json] | BaseException]]:
-    return await prepare(session, server), await all_played(session, server, told)
+    async with prepared(session, server) as version:
+        return version, await all_played(session, server, told)
 
 
 def _record(told: list[Story], steps: dict[str, list[Json]], version: str, folder: Path) -> None:

@@ -272,6 +272,13 @@ KNOWN: tuple[Known, ...] = (
         "has none",
         "see above",
     ),
+    Known(
+        _steps("kubectl/kubectl-explains", 6, 7, 9, 13),
+        ("answer.out*",),
+        "`kubectl explain` describes shared types, too (`Quantity`, `FieldsV1`, `IntOrString`)",
+        "names them",
+        "the client library has no text for them",
+    ),
 )
 
 

@@ -34,6 +34,7 @@ _PRINTED = (
     (re.compile(r"(?<=\S)\s{2,}"), "  "),
 )
 _ASKED = ("managed", "see", "lines")
+_AGO = re.compile(r"\(\w+ ago\)")
 _AGE = re.compile(r"(<invalid>|(\d+y)?(\d+d)?(\d+h)?(\d+m)?(\d+s)?)")
 _TOKENS = {"continue": "<continue>", "selfLink": "<link>"}
 
@@ -127,7 +128,9 @@ def _part(answer: Any, see: str) -> Any:
 
 
 def _age(cell: Any) -> Any:
-    return "<age>" if isinstance(cell, str) and cell and _AGE.fullmatch(cell) else cell
+    if not isinstance(cell, str):
+        return cell
+    return "<age>" if cell and _AGE.fullmatch(cell) else _AGO.sub("(<age> ago)", cell)
 
 
 def _without_order(status: Json) -> Json:

@@ -63,16 +63,24 @@ def real(kubeconfig: Path, folder: Path) -> Server:
     return Server(info.server, dict(info.as_http_headers()), tls, own)
 
 
-async def prepare(session: aiohttp.ClientSession, server: Server) -> str:
-    """Have the kinds of the stories; the server's version."""
+@asynccontextmanager
+async def prepared(session: aiohttp.ClientSession, server: Server) -> AsyncIterator[str]:
+    """The server's version, while it has the kinds of the stories; those that it had not are taken away again."""
     ask = Ask(session, server, "default")
+    made = []
     for manifest in (definition(), yaml.safe_load(_OURS.read_text())):
         name = manifest["metadata"]["name"]
         answer = await ask.quietly("POST", _DEFINITIONS, manifest)
         assert answer.get("reason", "AlreadyExists") == "AlreadyExists", answer["message"]
+        if "reason" not in answer:
+            made.append(name)
         await ask.until(_DEFINITIONS, name, _established)
     version: Json = await ask.quietly("GET", "/version")
-    return str(version["gitVersion"])
+    try:
+        yield str(version["gitVersion"])
+    finally:
+        for name in made:
+            await ask.quietly("DELETE", f"{_DEFINITIONS}/{name}")
 
 
 async def all_played(
