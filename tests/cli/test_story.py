@@ -115,3 +115,8 @@ def test_what_is_not_accepted(reason: str, told: str | None) -> None:
 )
 def test_what_the_program_said_itself(line: str, is_spoken: bool) -> None:
     assert story.is_spoken(line) == is_spoken
+
+
+def test_the_last_words_of_a_program_are_few() -> None:
+    assert story.last_words("test accuracy 0.967\n") == "test accuracy 0.967"
+    assert len(story.last_words("x" * 9_000_000)) == story.LAST_WORDS + 1

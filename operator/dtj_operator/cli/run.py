@@ -180,5 +180,5 @@ class _Run:
 
     def _log(self, task: str, line: str) -> None:
         if story.is_spoken(line):
-            self._last_words[task] = line.strip()
+            self._last_words[task] = story.last_words(line)
         self._show.log(task, line)

@@ -6,6 +6,10 @@ from dtj_operator.api.status import FINAL, Attempt, JobStatus, LastFailure
 
 ENDED_WELL = ("Succeeded", "Suspended", "Requested")
 """Outcomes of attempts that are no failures."""
+
+LAST_WORDS = 1000
+"""So many characters of a program's last line are told again."""
+
 _NOISE = re.compile(
     r"dtj-worker: |dtj: "
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [EFIW] |[EFIW]\d{4} \d\d:\d\d:\d\d|(WARNING|INFO|ERROR):"
@@ -93,6 +97,12 @@ def is_final(status: JobStatus) -> bool:
 def is_spoken(line: str) -> bool:
     """Whether a line of a trainer's log is one that its program printed."""
     return bool(line.strip()) and not _NOISE.match(line)
+
+
+def last_words(line: str) -> str:
+    """A line of a program as the one that is told again at the end: a program may print megabytes without a break."""
+    words = line.strip()
+    return words if len(words) <= LAST_WORDS else f"{words[:LAST_WORDS]}…"
 
 
 def _cause(failure: LastFailure) -> str:
