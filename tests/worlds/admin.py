@@ -21,12 +21,11 @@ OTHERS = (
 class Admin(HttpClient):
     """Our own client, and one way more to make each call."""
 
-    async def __aexit__(self, *error: object) -> None:
-        # Watches are cut off in their middle, and an orderly end of their TLS would outlive the test's loop.
+    async def cut(self) -> None:
+        """Before those who watch are cancelled: an orderly end of their TLS would outlive the test's loop."""
         if self._session is not None and self._session.connector is not None:
             await self._session.connector.close(abort_ssl=True)
-            await asyncio.sleep(0)
-        await super().__aexit__(*error)
+            await asyncio.sleep(0.1)  # until the last of their sockets is closed, of which nobody tells
 
     async def ask(
         self,
