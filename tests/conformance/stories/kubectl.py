@@ -160,7 +160,7 @@ async def kubectl_changes(ask: Ask) -> None:
         "run quick --image=x --restart=Never --dry-run=server -o name", "expose pod quick --port=80",
         "get endpoints none",
         "auth can-i create pods", "logs a", "logs none", "wait --for=condition=Ready pod/a --timeout=0s",
-        "wait --for=jsonpath={.status.phase}=Failed pod/a --timeout=5s", "wait --for=delete pod/none --timeout=5s",
+        "wait --for=jsonpath={.status.phase}=Failed pod/a --timeout=60s", "wait --for=delete pod/none --timeout=60s",
     ):  # fmt: skip
         await ask.kubectl(words)
 
@@ -174,7 +174,7 @@ async def kubectl_deletes(ask: Ask) -> None:
     await ask.kubectl("delete configmap a --ignore-not-found")
     for name in ("a", "b", "c"):
         await ask.kubectl("create -f -", pod(name), quiet=True)
-    await ask.kubectl("delete pod a --wait --timeout=20s")
+    await ask.kubectl("delete pod a --wait --timeout=60s")
     await ask.kubectl("delete pods -l x=y")
     await ask.kubectl("delete pod b --grace-period=0 --force")
     await ask.kubectl("delete pods --all")
@@ -198,8 +198,8 @@ async def kubectl_looks_after_nodes(ask: Ask) -> None:
     await ask.kubectl("create -f -", pod("a", nodeName=node, terminationGracePeriodSeconds=0), quiet=True)
     await ask.kubectl(f"cordon {node}")
     await ask.kubectl(f"cordon {node}")
-    await ask.kubectl(f"drain {node} --timeout=20s")
-    await ask.kubectl(f"drain {node} --force --timeout=20s")
+    await ask.kubectl(f"drain {node} --timeout=60s")
+    await ask.kubectl(f"drain {node} --force --timeout=60s")
     await ask.kubectl(f"uncordon {node}")
     await ask.kubectl(f"taint node {node} gpu=yes:NoSchedule")
     await ask.kubectl(f"label node {node} zone=a")
