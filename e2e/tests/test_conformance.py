@@ -31,4 +31,4 @@ async def test_it_answers_as_recorded(cluster: Cluster | Given, tmp_path: Path) 
             found.append(f"{one.topic}/{one.name} could not be told: {end!r}")
         else:
             found += differences(f"{one.topic}/{one.name}", wanted[one.topic]["stories"][one.name], end)
-    assert "\n".join(map(str, found)) == ""
+    assert not found, "\n".join(map(str, found))
