@@ -77,6 +77,7 @@ class Cluster:
             node.complete()
             node.set_gpus(self._options.gpus)
         ip("route", "add", SERVICES, "via", nodes[0].address)
+        self._plane.await_first_account()
 
     def stop(self) -> None:
         for node in self.nodes.values():

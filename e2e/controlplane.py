@@ -79,6 +79,17 @@ class ControlPlane:
         self.start_etcd()
         wait("the API server is ready again", self.api.is_ready, 120, self._etcd, self._api_server)
 
+    def await_first_account(self) -> None:
+        """No pod can be made in a namespace before the controller-manager has given it an account."""
+
+        def is_there() -> bool:
+            try:
+                return bool(self.api.get("/api/v1/namespaces/default/serviceaccounts/default"))
+            except OSError:
+                return False
+
+        wait("the default namespace has its account", is_there, 120, *self._others)
+
     def stop(self) -> None:
         for daemon in (*reversed(self._others), self._api_server, self._etcd):
             daemon.stop()

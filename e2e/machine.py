@@ -31,6 +31,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ADDRESS = "10.89.0.1"
 """Of the control plane, and of whoever runs in the namespace without being a node."""
 BRIDGE = "br0"
+LONGEST = 60
+"""A socket's path has at most 107 bytes, and the kubelet's lie deep."""
 SYSCTLS = (
     "kernel/panic",
     "kernel/panic_on_oops",
@@ -58,11 +60,13 @@ def run(command: Sequence[str], say: Callable[[str], None]) -> int:
     """Run a command inside; its exit code, or 1 where the machine is afterwards not as it was."""
     if os.geteuid() != 0:
         raise RuntimeError("nodes are made of cgroups, mounts and containers: run this as root, or set KUBECONFIG")
+    place = cache() / "run" / f"{PREFIX}{os.getpid()}"
+    if len(str(place)) > LONGEST:
+        raise RuntimeError(f"{place} is too long for the sockets below it: set XDG_CACHE_HOME to a shorter path")
     for stale in abandoned():  # a run that was killed before it could tidy up
         stale.remove(seconds=0)
         shutil.rmtree(cache() / "run" / stale.name, ignore_errors=True)
     before = Survey.now()
-    place = cache() / "run" / f"{PREFIX}{os.getpid()}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     # A SystemExit runs the finally clauses below; Ctrl-C on a terminal reaches the command inside by itself.
