@@ -4,6 +4,7 @@ What the stories ask is in `stories/`, what is made the same in all answers in `
 """
 
 import asyncio
+import io
 import json
 import re
 import secrets
@@ -220,7 +221,11 @@ class Ask:
             headers["Content-Type"] = media
         raw = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
         async with self._session.request(
-            method, self._server.url + self._path(path), data=raw, headers=headers, ssl=self._server.tls
+            method,
+            self._server.url + self._path(path),
+            data=raw and io.BytesIO(raw),
+            headers=headers,
+            ssl=self._server.tls,
         ) as response:
             yield response
 
