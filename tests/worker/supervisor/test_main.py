@@ -113,6 +113,7 @@ def test_what_the_program_finds(gang: MakeGang, tmp_path: Path) -> None:
     environ = json.loads(line.removeprefix("found "))
     assert decode(TaskSpec, environ["DTJ_TASK"]) == job.spec("worker-0")
     assert environ["DTJ_CHECKPOINT_FOLDER"] == f"{plan.directory}/{job.uid[:8]}/attempt-2"
+    assert environ["DTJ_REPORT_PIPE"].isdecimal()
     assert "DTJ_TOKEN" not in environ
     assert "DTJ_TERMINATION_LOG" not in environ
     assert environ["PYTHONUNBUFFERED"] == environ["PYTHONFAULTHANDLER"] == "1"

@@ -135,6 +135,14 @@ def test_an_error_is_said_without_what_tensorflow_puts_around_it(text: str, line
     assert first_line(RuntimeError(text)) == line
 
 
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_another_pipe_under_the_same_number_is_left_alone(pipe: Pipe, is_ours: bool) -> None:
+    inode = os.fstat(pipe.writing).st_ino + (0 if is_ours else 1)
+    environ = {"DTJ_REPORT_FD": str(pipe.writing), "DTJ_REPORT_PIPE": str(inode)}
+    Reporter.from_environment(environ).problem("ValueError: no")
+    assert [r.message for r in pipe.reports()] == (["ValueError: no"] if is_ours else [])
+
+
 def test_nothing_saved_holds_until_the_first_save(pipe: Pipe) -> None:
     reporter = Reporter(pipe.writing)
     reporter.notice("NothingSaved: the first save comes at step 2")

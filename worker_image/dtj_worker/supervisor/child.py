@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dtj_worker.codec import ContractError, decode
-from dtj_worker.contract import ENV_REPORT_FD
+from dtj_worker.contract import ENV_REPORT_FD, ENV_REPORT_PIPE
 from dtj_worker.reports import STACKS_SIGNAL, Report
 from dtj_worker.supervisor.loop import Loop
 from dtj_worker.supervisor.verdict import Exit
@@ -53,7 +53,7 @@ class Child:
         try:
             self._process = subprocess.Popen(
                 command,
-                env={**environ, ENV_REPORT_FD: str(reports_end)},
+                env={**environ, ENV_REPORT_FD: str(reports_end), ENV_REPORT_PIPE: str(os.fstat(reports_end).st_ino)},
                 stderr=errors_end,
                 pass_fds=(reports_end,),
                 start_new_session=True,

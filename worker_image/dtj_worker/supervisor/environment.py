@@ -11,6 +11,7 @@ from dtj_worker.codec import encode
 from dtj_worker.contract import (
     ENV_CHECKPOINT_FOLDER,
     ENV_REPORT_FD,
+    ENV_REPORT_PIPE,
     ENV_RESTORE,
     ENV_TASK,
     ENV_TERMINATION_LOG,
@@ -110,4 +111,12 @@ def _python_path(program: Program, environ: Mapping[str, str]) -> list[str]:
 
 
 # The token opens the status port of every task; the program needs none of it.
-_OURS = {ENV_TOKEN, ENV_REPORT_FD, ENV_RESTORE, ENV_CHECKPOINT_FOLDER, ENV_TERMINATION_LOG, "TF_CONFIG"}
+_OURS = {
+    ENV_TOKEN,
+    ENV_REPORT_FD,
+    ENV_REPORT_PIPE,
+    ENV_RESTORE,
+    ENV_CHECKPOINT_FOLDER,
+    ENV_TERMINATION_LOG,
+    "TF_CONFIG",
+}

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import NoReturn, SupportsFloat
 
 from dtj_worker.codec import decode, encode
-from dtj_worker.contract import ENV_REPORT_FD, ENV_TASK, EXIT_CONFIG, Fault, TaskSpec, one_line
+from dtj_worker.contract import ENV_REPORT_FD, ENV_REPORT_PIPE, ENV_TASK, EXIT_CONFIG, Fault, TaskSpec, one_line
 from dtj_worker.reports import Report, ReportKind
 
 STEP_SECONDS = 0.1
@@ -48,7 +48,8 @@ class Reporter:
         """The reporter of this process, silent without a supervisor's pipe; ContractError if DTJ_TASK doesn't parse."""
         task = environ.get(ENV_TASK)
         spec = decode(TaskSpec, task) if task else None
-        made = cls(_pipe(environ.get(ENV_REPORT_FD, "")), spec.fault if spec and spec.attempt == 0 else None)
+        pipe = _pipe(environ.get(ENV_REPORT_FD, ""), environ.get(ENV_REPORT_PIPE))
+        made = cls(pipe, spec.fault if spec and spec.attempt == 0 else None)
         atexit.register(made.flush)
         return made
 
@@ -181,16 +182,18 @@ def first_line(error: Exception) -> str:
     return re.sub(r"^\{\{.*?\}\} | \[Op:\w+\]$", "", line)
 
 
-def _pipe(number: str) -> int | None:
-    """The descriptor, if it is open and a pipe: a grandchild inherits the variable, but rarely what it names."""
+def _pipe(number: str, inode: str | None) -> int | None:
+    """The descriptor, if it is the supervisor's pipe: a grandchild inherits the variable, but rarely what it names."""
     if not number.isdecimal():
         return None
     try:
-        kind = os.fstat(int(number)).st_mode
+        found = os.fstat(int(number))
+        if not (stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)) or inode not in (None, str(found.st_ino)):
+            return None
         os.set_inheritable(int(number), False)
     except OSError:
         return None
-    return int(number) if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) else None
+    return int(number)
 
 
 def _finite(loss: SupportsFloat | None) -> float | None:
