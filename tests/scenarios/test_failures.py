@@ -91,8 +91,9 @@ async def test_a_preempted_trainer_costs_no_restart_of_the_budget(world: World) 
 @pytest.mark.core
 @pytest.mark.needs("Memory")
 async def test_memory_that_runs_out_again_ends_the_job_with_advice(world: World) -> None:
-    """After two times; three, where both were on one node and another is there to try."""
-    job = await world.submit(counting(steps=10_000, trainer={"resources": {"limits": {"memory": "100Mi"}}}))
+    """After two times; three, where both were on one node and another is there to try. No checkpoint comes between."""
+    limited = {"resources": {"limits": {"memory": "100Mi"}}}
+    job = await world.submit(counting(steps=10_000, checkpoint_every=10_000, trainer=limited))
     for attempt in range(3):
         end = await world.until(job, over_or(trains(attempt)))
         if not is_over(end):
