@@ -2,6 +2,7 @@
 
 import asyncio
 
+import aiohttp
 import msgspec
 
 from dtj_operator.kube.client import KINDS, ApiError, Json, Kind
@@ -62,6 +63,8 @@ class Admin(HttpClient):
                 return await response.text()
         except ApiError as error:
             raise Refused(error.message) from None
+        except (TimeoutError, aiohttp.ClientError) as error:
+            raise Refused(f"the kubelet of {pod} tells nothing: {error!r}") from None  # its node may be lost
 
 
 def kind_of(name: str) -> Kind:
