@@ -102,6 +102,17 @@ def test_a_port_that_becomes_free_is_waited_for(gang: MakeGang) -> None:
     assert trainer.end() == 0
 
 
+def test_nothing_is_left_of_a_notebook(gang: MakeGang, tmp_path: Path) -> None:
+    notebook = tmp_path / "train.ipynb"
+    notebook.write_text(json.dumps({"cells": [{"cell_type": "code", "source": ["print('trained')"]}]}))
+    (tmp_path / "scratch").mkdir()
+    trainer = gang("worker-0").start("worker-0", str(notebook), environ={"TMPDIR": str(tmp_path / "scratch")})
+
+    assert trainer.end() == 0
+    assert "trained" in trainer.log
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
 def test_what_the_program_finds(gang: MakeGang, tmp_path: Path) -> None:
     plan = CheckpointPlan(str(tmp_path / "checkpoints"))
     job = gang("worker-0", attempt=2, checkpoint=plan)

@@ -44,7 +44,8 @@ def test_the_exception_that_ends_the_program_is_reported() -> None:
     ended, reports = python("raise ValueError('shapes\\ndiffer')")
     assert ended.returncode == 1
     assert ended.stderr.endswith("ValueError: shapes\ndiffer\n")
-    assert reports == [Report("Problem", message="ValueError: shapes differ")]
+    assert [(r.kind, r.message) for r in reports] == [("Problem", "ValueError: shapes differ")]
+    assert reports[0].process
 
 
 def test_a_programs_own_hook_still_runs() -> None:

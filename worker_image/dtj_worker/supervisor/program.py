@@ -1,9 +1,11 @@
 """Which command the words behind `dtj-worker` name. Nothing of the program is imported, and it is started elsewhere."""
 
+import atexit
 import hashlib
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -73,6 +75,7 @@ def _as_script(name: str, content: bytes) -> Path:
     except (ValueError, KeyError, TypeError):
         raise ConfigFault(f"program {name}: not a notebook of format 4") from None
     folder = tempfile.mkdtemp(prefix="dtj-notebook-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     script = Path(folder, Path(name).stem + ".py")
     lines = [f"import sys; sys.path[0] = {str(Path(name).resolve().parent)!r}"]
     for number, source in enumerate(sources, 1):
