@@ -17,8 +17,9 @@ HEAD = """\
 # Scenarios
 
 Each is one story in `tests/scenarios/`, told unchanged to the embedded cluster and to real ones of two versions of
-Kubernetes. Made by `make e2e ALL=1`. A cell has the seconds that the scenario took, set-up and cleaning included, on
-the machine of that run; a dash where the world can't do what the story needs.
+Kubernetes. Made by `tools/scenarios.py` of what runs have reported. A cell has the seconds that the scenario took,
+set-up and cleaning included, on the machine of that run, which may have had other work; a dash where it was not run, or
+the world can't do what the story needs.
 """
 WORLDS = re.compile(r"\[(?:sim|embedded|kube|NOTSET)(?:-(?P<row>.*))?\]$")
 
