@@ -42,7 +42,6 @@ ENV_CHECKPOINT_FOLDER = "DTJ_CHECKPOINT_FOLDER"
 
 ENV_TERMINATION_LOG = "DTJ_TERMINATION_LOG"
 """Where the supervisor writes its Verdict; absent in a real pod, where it is /dev/termination-log."""
-
 INSTALL_OPTION = "--install"
 """`dtj-worker --install FILE` writes the supervisor's zipapp there, readable for every user, and ends: what the init
 container does that injects it into a foreign image."""
