@@ -9,6 +9,7 @@ import pytest
 from dtj_operator.api.observed import ContainerEnd, PodStage
 from dtj_operator.api.status import Time
 from dtj_operator.kube import views
+from dtj_worker.codec import encode
 from dtj_worker.contract import Task, Verdict
 
 RUNNING = {"running": {"startedAt": "2026-11-30T10:00:09Z"}}
@@ -208,7 +209,7 @@ def test_a_hostile_message_is_no_verdict_and_breaks_nothing(message: str) -> Non
 
 def test_a_verdicts_text_carries_no_control_characters() -> None:
     told = Verdict(attempt=0, by="child", kind="Program", task="worker-0", message="a\x1b[31mred\x07")
-    message = told.termination_message()
+    message = f"a program's own writing\n{encode(told)}\n"
     assert "\\u001b" in message
     view = views.pod(pod(BOUND, {"containerStatuses": containers(RUNNING, ended(1, message=message))}))
     assert view is not None

@@ -22,6 +22,7 @@ from tests.worlds.world import (
     HurtPod,
     Json,
     KillOperator,
+    Refused,
     RestartApiServer,
     UpgradeOperator,
     Verb,
@@ -121,7 +122,12 @@ class Watched:
         await self.cordon(node)
         for pod in await self.objects("Pod"):
             if pod["spec"].get("nodeName") == node:
-                await self._evict(pod["metadata"]["namespace"], pod["metadata"]["name"])
+                try:
+                    await self._evict(pod["metadata"]["namespace"], pod["metadata"]["name"])
+                except Refused as refusal:
+                    # The operator may have taken it away since the list, as `kubectl drain` allows for.
+                    if "not found" not in str(refusal):
+                        raise
 
     def situation(self, job: JobKey) -> Situation | None:
         """As the API server has it at this moment, whatever the operator knows."""
