@@ -44,12 +44,6 @@ class Call(NamedTuple):
 ASKED = (Right("", "nodes", "list"), Right("", "pods", "list"))
 
 
-def complaints(logs: Iterable[Path]) -> list[str]:
-    """All that is not least: each right that an operator lacked, and each that none ever used, over all these logs."""
-    made = [call for log in logs for call in calls(log)]
-    return [*refused(made), *unused(made)]
-
-
 def refused(made: Iterable[Call]) -> list[str]:
     lacked = {call for call in made if not call.is_allowed and not (call.right in ASKED and not call.namespace)}
     return [f"used and not granted: {call.right} in {call.namespace or 'all namespaces'}" for call in sorted(lacked)]

@@ -4,7 +4,6 @@ import re
 
 _SUBDOMAIN_FORM = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _LABEL_FORM = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SERVICE_FORM = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED_FORM = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE_FORM = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 _ENV_FORM = r"[ -<>-~]+"
@@ -18,7 +17,6 @@ _KEY_RULE = (
 
 _SUBDOMAIN = re.compile(_SUBDOMAIN_FORM)
 _LABEL = re.compile(_LABEL_FORM)
-_SERVICE = re.compile(_SERVICE_FORM)
 _QUALIFIED = re.compile(_QUALIFIED_FORM)
 _VALUE = re.compile(_VALUE_FORM)
 _ENV = re.compile(_ENV_FORM)
@@ -43,16 +41,6 @@ def label_faults(text: str) -> list[str]:
         text, 63, "characters", _LABEL,
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
         f"with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_FORM}')",
-    )  # fmt: skip
-
-
-def service_name_faults(text: str) -> list[str]:
-    """What keeps the text from being the name of a Service (RFC 1035)."""
-    return _judged(
-        text, 63, "characters", _SERVICE,
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-        "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation "
-        f"is '{_SERVICE_FORM}')",
     )  # fmt: skip
 
 
