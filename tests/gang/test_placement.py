@@ -347,3 +347,11 @@ def test_the_largest_gang_finds_its_place_in_a_large_cluster() -> None:
     found = place(workers(512, needs(8)) | {"ps-0": needs(1), "chief-0": needs(4)}, nodes, [])
     assert isinstance(found, dict)
     assert len(set(found.values())) == 513
+
+
+def test_a_task_that_no_node_may_take_ends_the_search() -> None:
+    nodes = [node(f"n{i}", 8.0) for i in range(30)]
+    elsewhere = needs(nodeSelector={"pool": "none"})
+    found = place(workers(16, needs(1)) | {"chief-0": elsewhere}, nodes, [])
+    assert isinstance(found, Shortfall)
+    assert found.never == "can never fit: 30 nodes are outside the pods' node selector or affinity"

@@ -122,6 +122,27 @@ def test_a_strategic_merge_patch_merges_lists_by_key(shape: Shape, current: Any,
     assert current == before
 
 
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"metadata": {"$deleteFromPrimitiveList/finalizers": 1}},
+        in_pod(volumes=[{"name": "v", "$retainKeys": "name"}]),
+        in_pod(**{"$setElementOrder/containers": {}}),
+        in_pod(containers=["a"]),
+    ],
+)
+def test_a_directive_of_another_type_is_refused(patch: Any) -> None:
+    with pytest.raises(ApiFailure) as refusal:
+        patches.strategic_patched(in_pod(containers=CONTAINERS), patch, POD)
+    assert refusal.value.code == 400
+
+
+def test_a_key_that_can_be_none_is_left_to_the_decoding() -> None:
+    item = {"name": ["a"], "image": "1"}
+    patch = in_pod(containers=[item], **{"$setElementOrder/containers": [{"name": {}}, {"name": ["a"]}]})
+    assert patches.strategic_patched(in_pod(containers=[]), patch, POD) == in_pod(containers=[item])
+
+
 def test_a_strategic_merge_needs_a_built_in_kind() -> None:
     with pytest.raises(ApiFailure) as failure:
         patches.patched("strategic", {}, {}, custom_shape({"type": "object"}))

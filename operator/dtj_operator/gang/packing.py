@@ -109,7 +109,8 @@ class _Search:
         if not groups:
             return []
         (group, *others), (rooms, *others_allowed) = groups, allowed
-        self._looks += len(rooms)
+        # One at least: a group that no node may take must end the search among the ways of those before it.
+        self._looks += max(len(rooms), 1)
         capacities = {room.node.name: room.capacity(group.demand) for room in rooms}
         rooms = sorted(rooms, key=lambda room: _preference(room, group, capacities[room.node.name]))
         for counts in _ways([capacities[room.node.name] for room in rooms], len(group.pods)):

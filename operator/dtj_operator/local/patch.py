@@ -4,6 +4,7 @@ Apply is `fieldmanager/`'s business.
 """
 
 import copy
+import json
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
@@ -26,6 +27,7 @@ _FOR_CUSTOM_KINDS = (
 )  # fmt: skip
 _GO_MAP = "map[string]interface {}"
 _ORDER = "$setElementOrder/"
+_RETAINED = "$retainKeys"
 _PRIMITIVES = "$deleteFromPrimitiveList/"
 
 
@@ -91,13 +93,17 @@ def strategic_patched(current: Any, patch: Json, shape: Shape | None) -> Json:
         return {key: value for key, value in patch.items() if key != "$patch"}
     if directive == "delete":
         return {}
+    for key, value in patch.items():
+        if key.startswith((_RETAINED, _PRIMITIVES, _ORDER)) and not isinstance(value, list):
+            raise bad_request(f"error decoding patch: {key} must be a list")
     result = dict(current) if isinstance(current, dict) else {}
-    if (kept := patch.get("$retainKeys")) is not None:
+    if (kept := patch.get(_RETAINED)) is not None:
         result = {key: value for key, value in result.items() if key in kept}
     for key, value in patch.items():
         if key.startswith(_PRIMITIVES):
             field = key.removeprefix(_PRIMITIVES)
-            result[field] = [one for one in result.get(field) or [] if one not in value]
+            if isinstance(there := result.get(field), list):
+                result[field] = [one for one in there if one not in value]
         elif key.startswith("$"):
             continue
         elif value is None:
@@ -118,7 +124,7 @@ def _merged_value(current: Any, value: Any, shape: Shape | None) -> Any:
         return value
     if shape.rule.is_set:
         both = [*(current or []), *(one for one in value if one not in (current or []))]
-        return _interleaved(both, current or [], value, lambda item: item)
+        return _interleaved(both, current or [], value, _hashable)
     return _merged_list(current or [], value, shape)
 
 
@@ -140,7 +146,8 @@ def _merged_list(current: list[Json], patch: list[Any], shape: Shape) -> list[Js
             result.append(strategic_patched({}, item, shape.items))
         else:
             result[at] = strategic_patched(result[at], item, shape.items)
-    return _interleaved(result, current, [item for item in patch if "$patch" not in item], lambda item: item.get(key))
+    named = [item for item in patch if "$patch" not in item]
+    return _interleaved(result, current, named, lambda item: _hashable(item.get(key)))
 
 
 def _interleaved(items: list[Any], before: list[Any], patch: list[Any], identity: Callable[[Any], Any]) -> list[Any]:
@@ -162,11 +169,16 @@ def _ordered(items: list[Any], order: list[Any], shape: Shape | None) -> list[An
     key = shape.rule.merge_key if shape is not None else ""
 
     def identity(item: Any) -> Any:
-        return item.get(key) if isinstance(item, dict) else item
+        return _hashable(item.get(key) if isinstance(item, dict) else item)
 
     places = {identity(one): place for place, one in enumerate(order)}
     named = iter(sorted((one for one in items if identity(one) in places), key=lambda one: places[identity(one)]))
     return [next(named) if identity(one) in places else one for one in items]
+
+
+def _hashable(key: Any) -> Any:
+    """What a client took for a key. Decoding the result refuses what can be none, and says where."""
+    return json.dumps(key, sort_keys=True) if isinstance(key, (dict, list)) else key
 
 
 def _inner(shape: Shape | None, key: str) -> Shape | None:
