@@ -49,8 +49,8 @@ crd: setup ## crds/, docs/reference.md and docs/reasons.md from the types in dtj
 cluster: setup ## a real Kubernetes on this machine, as root, until Ctrl-C; ARGS="--kubernetes=1.34 --nodes=2"
 	@$(BIN)/python -m e2e cluster $(ARGS)
 
-e2e: setup ## tests on a real Kubernetes, on that of KUBECONFIG or one of its own (as root); ALL=1 for both versions
-	$(BIN)/python -m e2e test $(if $(ALL),--kubernetes=1.37 --kubernetes=1.34) $(ARGS)
+e2e: setup ## tests on a real Kubernetes, on that of KUBECONFIG or on its own (as root); ALL=1: every test on both versions
+	$(BIN)/python -m e2e suite $(if $(ALL),--all)
 
 bench: ## how much the operator carries, how fast it starts
 	$(call later,measures start-up and memory and a burst of 1000 jobs,bench/)

@@ -1,13 +1,14 @@
-"""`python -m e2e`: a real Kubernetes for a person (`cluster`), or for the tests (`test`)."""
+"""`python -m e2e`: a real Kubernetes for a person (`cluster`), for some tests (`test`), for all of them (`suite`)."""
 
 import argparse
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from e2e import images, machine, packages, programs, rights
+from e2e import images, machine, packages, programs, rights, suite
 from e2e.chart import Helm
 from e2e.cluster import Options, cluster
 
@@ -44,6 +45,10 @@ def parser() -> argparse.ArgumentParser:
     tests.add_argument("--kubernetes", choices=sorted(programs.KUBERNETES), action="append", help="once or more")
     tests.set_defaults(run=for_tests)
 
+    whole = commands.add_parser("suite", help="run the tests on each version, on clusters of their own")
+    whole.add_argument("--all", action="store_true", help="every test on every version, and docs/scenarios.md of it")
+    whole.set_defaults(run=for_everyone)
+
     beside = commands.add_parser("join", help="run a command in the namespace of the cluster that is up")
     beside.add_argument("command", nargs=argparse.REMAINDER)
     beside.set_defaults(run=lambda arguments, _: machine.join(arguments.command or ["bash"]))
@@ -71,7 +76,7 @@ def for_a_person(arguments: argparse.Namespace, _: list[str]) -> int:
 
 def for_tests(arguments: argparse.Namespace, rest: list[str]) -> int:
     """On each version in turn; on the cluster of KUBECONFIG where it is set."""
-    command = [sys.executable, "-m", "pytest", "-p", "e2e.plugin", *(rest or ["e2e/tests"])]
+    command = [*suite.pytest(), *(rest or ["e2e/tests"])]
     versions = arguments.kubernetes or ["1.37"]
     if machine.FOLDER in os.environ:
         # Up before pytest begins: a first import of images takes longer than any test may.
@@ -87,20 +92,32 @@ def for_tests(arguments: argparse.Namespace, rest: list[str]) -> int:
     return max(enter(version, wanted, [*sys.argv[1:], f"--kubernetes={version}"]) for version in versions)
 
 
+def for_everyone(arguments: argparse.Namespace, _: list[str]) -> int:
+    parts = suite.ALL if arguments.all else suite.USUAL
+    if "KUBECONFIG" in os.environ:
+        return suite.on_given(parts[0].tests)
+    code = suite.run(parts, in_cluster, say)
+    return max(code, suite.table(say)) if arguments.all else code
+
+
+def in_cluster(version: str, wanted: Sequence[str], tests: Sequence[str]) -> int:
+    return enter(version, wanted, ["test", f"--kubernetes={version}", *tests])
+
+
 def options(arguments: argparse.Namespace, version: str) -> Options:
     """Inside, images are files: what had only a name, `enter` has added by its file."""
     archives = dict.fromkeys(Path(image) for image in arguments.image if Path(image).is_absolute())
     return Options(version, arguments.nodes, arguments.gpus, arguments.feature_gates, images=tuple(archives))
 
 
-def enter(version: str, wanted: list[str], arguments: list[str]) -> int:
+def enter(version: str, wanted: Sequence[str], arguments: list[str]) -> int:
     """The same once more, inside."""
     archives = prepare(version, wanted)
     command = [sys.executable, "-m", "e2e", *arguments, *(f"--image={file}" for file in archives)]
     return machine.run(command, say)
 
 
-def prepare(version: str, wanted: list[str]) -> list[Path]:
+def prepare(version: str, wanted: Sequence[str]) -> list[Path]:
     """What takes long the first time, and the network, which the namespace has not; the images' archives."""
     packages.install(say)
     for family in (programs.KUBERNETES[version], "etcd", "coredns", "kube-router", "pause", "helm"):
@@ -108,7 +125,7 @@ def prepare(version: str, wanted: list[str]) -> list[Path]:
     return files(wanted)
 
 
-def files(wanted: list[str]) -> list[Path]:
+def files(wanted: Sequence[str]) -> list[Path]:
     """A docker-archive each; by name, it is built where it is not there yet."""
     named = images.archives([name for name in wanted if name in images.RECIPES], say)
     return [named.get(name) or Path(name).absolute() for name in wanted]

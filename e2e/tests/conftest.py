@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,10 +10,18 @@ from e2e import images
 from e2e.chart import NAMESPACE, RELEASE, Helm
 from e2e.cluster import Cluster
 
+HERE = Path(__file__).parent
+
 
 def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.has_plugin("e2e.plugin"):
         raise pytest.UsageError("these tests need a cluster: `python -m e2e test e2e/tests …` brings one up for them")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.core)
 
 
 @pytest.fixture(scope="module")

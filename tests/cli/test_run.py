@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.command import CLAIM, DTJ, all_gone, counting, dtj, folders, started, until_line, write
+from tests.cli.command import CLAIM, DTJ, PATIENCE_SECONDS, all_gone, counting, dtj, folders, started, until_line, write
 
 STEPS = ("--steps", "100", "--step-seconds", "0.02")
 
@@ -113,8 +113,14 @@ async def test_a_terminal_gets_a_table(tmp_path: Path) -> None:
         DTJ, "run", "-f", file, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
     )
     os.close(theirs)
-    shown = await seen
-    assert await process.wait() == 0
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()  # else the thread would read for ever
+        shown = await seen
+    assert process.returncode == 0, shown.decode()
     assert b"TASK" in shown
     assert b"attempt 0, restarts 0, " in shown
     assert b"ended with 0" in shown

@@ -1,7 +1,7 @@
 """A cluster as a kubeconfig names it: jobs and their pods, by the official client, which is slow to import."""
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
@@ -18,7 +18,10 @@ from dtj_operator.cli.outcome import FAILED, NO_CLUSTER, Ended
 
 Json = dict[str, Any]
 
-_TIMEOUT_SECONDS = 30
+_TIMEOUT_SECONDS = 30.0
+_JOBS = f"/apis/{names.GROUP}/{names.VERSION}/namespaces/{{namespace}}/{names.PLURAL}"
+_PODS = "/api/v1/namespaces/{namespace}/pods"
+_MERGE_PATCH = "application/merge-patch+json"
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -48,55 +51,29 @@ class Remote:
             settings.proxy = None
         wanted = access.namespace or ((active or {}).get("context") or {}).get("namespace")
         self.namespace: str = wanted or "default"
-        client = kubernetes.client.ApiClient(settings)
-        self._objects = kubernetes.client.CustomObjectsApi(client)
-        self._core = kubernetes.client.CoreV1Api(client)
+        self._client = kubernetes.client.ApiClient(settings)
 
     def jobs(self) -> list[Json]:
-        with _refusals():
-            found: Json = self._objects.list_namespaced_custom_object(
-                names.GROUP, names.VERSION, self.namespace, names.PLURAL, _request_timeout=_TIMEOUT_SECONDS
-            )
-        return list(found["items"])
+        return list(self._object("GET", _JOBS)["items"])
 
     def job(self, name: str) -> Json:
-        with _refusals():
-            found: Json = self._objects.get_namespaced_custom_object(
-                names.GROUP, names.VERSION, self.namespace, names.PLURAL, name, _request_timeout=_TIMEOUT_SECONDS
-            )
-        return found
+        return self._object("GET", f"{_JOBS}/{{name}}", name=name)
 
     def patch(self, name: str, changes: Json) -> None:
         """A merge patch of the job."""
-        with _refusals():
-            self._objects.patch_namespaced_custom_object(
-                names.GROUP,
-                names.VERSION,
-                self.namespace,
-                names.PLURAL,
-                name,
-                changes,
-                _request_timeout=_TIMEOUT_SECONDS,
-            )
+        self._object("PATCH", f"{_JOBS}/{{name}}", name=name, body=changes)
 
     def pods(self, job: Json) -> list[Json]:
         """The job's own pods, terminating ones included, as plain JSON."""
-        with _refusals():
-            answer = self._core.list_namespaced_pod(
-                self.namespace,
-                label_selector=f"{names.LABEL_JOB}={job['metadata']['name']}",
-                _preload_content=False,
-                _request_timeout=_TIMEOUT_SECONDS,
-            )
-            found = msgspec.json.decode(answer.data)["items"]
+        query = {"labelSelector": f"{names.LABEL_JOB}={job['metadata']['name']}"}
+        found = self._object("GET", _PODS, query)["items"]
         uid = job["metadata"]["uid"]
         return [pod for pod in found if any(o["uid"] == uid for o in pod["metadata"].get("ownerReferences") or ())]
 
     def log(self, pod: str, container: str, *, follow: bool) -> Iterator[str]:
         """The lines of a container's log. ApiException where it has none."""
-        answer = self._core.read_namespaced_pod_log(
-            pod, self.namespace, container=container, follow=follow, _preload_content=False
-        )
+        query = {"container": container, "follow": "true" if follow else "false"}
+        answer = self._answer("GET", f"{_PODS}/{{name}}/log", query, name=pod, timeout=None)
         rest = b""
         for chunk in answer.stream():
             *lines, rest = (rest + chunk).split(b"\n")
@@ -104,6 +81,41 @@ class Remote:
                 yield line.decode(errors="replace")
         if rest:
             yield rest.decode(errors="replace")
+
+    def _object(self, method: str, path: str, query: Mapping[str, str] | None = None, **rest: Any) -> Json:
+        with _refusals():
+            found: Json = msgspec.json.decode(self._answer(method, path, query or {}, **rest).data)
+        return found
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        name: str = "",
+        body: Json | None = None,
+        timeout: float | None = _TIMEOUT_SECONDS,
+    ) -> urllib3.BaseHTTPResponse:
+        """Its body is still to be read. ApiException for a refusal.
+
+        Not by the client's classes for each API group: these import a class for every kind that there is, which takes
+        longer than all else that a command does.
+        """
+        request = self._client.param_serialize(
+            method,
+            path,
+            path_params={"namespace": self.namespace, "name": name},
+            query_params=list(query.items()),
+            header_params={"Accept": "application/json"} | ({"Content-Type": _MERGE_PATCH} if body else {}),
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        answer = self._client.call_api(*request, _request_timeout=timeout)
+        if not 200 <= answer.status <= 299:
+            raise ApiException(http_resp=answer, body=answer.read().decode(errors="replace"))
+        response: urllib3.BaseHTTPResponse = answer.response
+        return response
 
 
 @contextmanager

@@ -1,0 +1,74 @@
+"""What `make e2e` runs: on which Kubernetes, from which images, which tests."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from e2e import images
+from e2e.programs import cache
+
+SCENARIOS = ("tests/scenarios", "--world=kube")
+EVERYTHING = (*SCENARIOS, "e2e/tests")
+"""Scenarios first, in one run: they share an operator, and tests of the chart take it away."""
+WITH_TENSORFLOW = ("dtj/digits:latest", "dtj/foreign:latest")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A run of pytest on a cluster of its own."""
+
+    kubernetes: str
+    images: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+USUAL = (
+    Part("1.37", (*WITH_TENSORFLOW, *images.SMALL), (*EVERYTHING, "-m", "core")),
+    Part("1.34", images.SMALL, (*EVERYTHING, "-m", "smoke")),
+)
+ALL = tuple(Part(version, (*WITH_TENSORFLOW, *images.SMALL), EVERYTHING) for version in ("1.37", "1.34"))
+
+Enter = Callable[[str, Sequence[str], Sequence[str]], int]
+"""Run pytest with these arguments on a cluster of a version that has these images; the exit code."""
+
+
+def run(parts: Sequence[Part], enter: Enter, say: Callable[[str], None]) -> int:
+    """All parts, whatever one of them ends with; the largest exit code. Their reports are in `results`."""
+    results().mkdir(parents=True, exist_ok=True)
+    codes = [0]
+    for part in parts:
+        report = f"--junitxml={report_of(part.kubernetes)}"
+        codes.append(enter(part.kubernetes, part.images, [*part.tests, report]))
+        say(f"Kubernetes {part.kubernetes}: {'passed' if not codes[-1] else f'failed with {codes[-1]}'}")
+    return max(codes)
+
+
+def table(say: Callable[[str], None]) -> int:
+    """docs/scenarios.md, of what all parts reported and of the embedded cluster, where the scenarios run now."""
+    embedded = results() / "embedded.xml"
+    command = (sys.executable, "-m", "pytest", "tests/scenarios", "--world=embedded", f"--junitxml={embedded}")
+    code = subprocess.run(command, check=False).returncode
+    columns = (f"{part.kubernetes}={report_of(part.kubernetes)}" for part in ALL)
+    made = subprocess.run((sys.executable, "-m", "tools.scenarios", f"embedded={embedded}", *columns), check=False)
+    say("docs/scenarios.md is made anew")
+    return max(code, made.returncode)
+
+
+def on_given(tests: Sequence[str]) -> int:
+    """On the cluster of KUBECONFIG, which has the operator and the images."""
+    return subprocess.run((*pytest(), *tests), env=os.environ, check=False).returncode
+
+
+def pytest() -> tuple[str, ...]:
+    return sys.executable, "-m", "pytest", "-p", "e2e.plugin"
+
+
+def results() -> Path:
+    return cache() / "results"
+
+
+def report_of(kubernetes: str) -> Path:
+    return results() / f"{kubernetes}.xml"
