@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from hypothesis import settings
 
-settings.register_profile("dtj", deadline=None, print_blob=True)
-settings.register_profile("deep", settings.get_profile("dtj"), max_examples=2000)
+# The same examples each time, so that nothing fails which the change at hand has not broken. `deep` looks for new ones.
+settings.register_profile("dtj", deadline=None, print_blob=True, derandomize=True)
+settings.register_profile("deep", settings.get_profile("dtj"), max_examples=2000, derandomize=False)
 settings.load_profile("dtj")
 
 
