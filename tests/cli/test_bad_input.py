@@ -15,7 +15,7 @@ from dtj_operator.cli.outcome import BAD_MANIFEST, FAILED, Ended
 from dtj_operator.cli.run import Wish, run
 from dtj_operator.local.api import Api
 from dtj_operator.local.objects import Objects
-from tests.cli.command import CLAIM, Json, counting, started, until_line, write
+from tests.cli.command import CLAIM, PATIENCE_SECONDS, Json, counting, started, until_line, write
 
 QUOTA: Json = {
     "apiVersion": "v1",
@@ -191,8 +191,29 @@ async def test_told_while_it_waits(tmp_path: Path, document: Json, line: str) ->
         await until_line(process.stdout, line)
 
 
-async def test_gpus_that_no_node_has(tmp_path: Path) -> None:
-    job = with_trainer(resources={"limits": {"nvidia.com/gpu": 2}})
-    async with started("run", "-f", write(tmp_path, CLAIM, job), "--gpus", "1", folder=tmp_path) as process:
-        line = await until_line(process.stdout, "2 × nvidia.com/gpu")
-    assert "can never fit" in line
+@pytest.mark.parametrize(
+    ("gpus", "remedy"),
+    [
+        pytest.param(2, "2 × nvidia.com/gpu per pod, largest node has 1; the nodes are played: --gpus 2 ", id="a pod"),
+        pytest.param(
+            1,
+            "2 pods with 1 × nvidia.com/gpu each, and all nodes together hold 1; the nodes are played: --nodes (now 1) "
+            "gives more of them, --gpus (now 1) more GPUs on each",
+            id="the gang",
+        ),
+    ],
+)
+def test_gpus_that_no_node_will_ever_have(tmp_path: Path, gpus: int, remedy: str) -> None:
+    job = with_trainer(resources={"limits": {"nvidia.com/gpu": gpus}})
+    # The limit is for the case that it waits after all.
+    with pytest.raises(Ended) as ended:
+        run(Wish(files=[write(tmp_path, CLAIM, job)], gpus=1, timeout=PATIENCE_SECONDS))
+    assert ended.value.code == BAD_MANIFEST
+    (line,) = ended.value.lines
+    assert line.startswith(f"{tmp_path}/job.yaml, document 2: can never fit: ")
+    assert remedy in line
+
+
+def test_a_node_that_the_job_may_not_have(tmp_path: Path) -> None:
+    with pytest.raises(Ended, match=r"can never fit: .*node selector.*; .* change what the job asks for"):
+        run(Wish(files=[write(tmp_path, CLAIM, with_pod(nodeSelector={"pool": "gpu"}))], timeout=PATIENCE_SECONDS))

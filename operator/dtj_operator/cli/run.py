@@ -14,7 +14,7 @@ from dtj_operator.api.names import ANNOTATION_FAULT
 from dtj_operator.api.observed import JobKey
 from dtj_operator.api.parse import parse_status
 from dtj_operator.api.status import JobStatus
-from dtj_operator.cli import create, manifest, story
+from dtj_operator.cli import create, fleet, manifest, story
 from dtj_operator.cli.follow import Follower
 from dtj_operator.cli.manifest import Document
 from dtj_operator.cli.outcome import BAD_MANIFEST, FAILED, SUCCEEDED, TIMED_OUT, Ended
@@ -149,6 +149,10 @@ class _Run:
         self._show.status(after, follower.pods())
         if refusal := story.refusal(after):
             raise Ended(BAD_MANIFEST, [f"{self._job.place}: {refusal}"])
+        if words := fleet.never_fits(after):
+            # A real cluster may get such a node some day; here the nodes are those of the command line.
+            told = fleet.remedy(words, nodes=self._wish.nodes, gpus=self._wish.gpus)
+            raise Ended(BAD_MANIFEST, [f"{self._job.place}: {words}; {told}"])
         return after
 
     async def _cleaned_up(self, follower: Follower) -> None:
