@@ -72,6 +72,17 @@ async def test_a_fault_costs_one_restart(
     assert folders(tmp_path) == []
 
 
+async def test_a_fault_behind_the_last_step(tmp_path: Path) -> None:
+    """Whoever proves recovery by it has proved nothing."""
+    ended = await dtj(
+        "run", "-f", write(tmp_path, CLAIM, counting("--steps", "20")), "--fail", "worker:1@step=1000", folder=tmp_path
+    )
+    assert ended.code == 4, ended.err
+    *_, outcome, last = ended.out.splitlines()
+    assert outcome.startswith("Succeeded after ")
+    assert last.startswith("--fail worker:1@step=1000 never came: the job ended, and ")
+
+
 async def test_a_job_that_fails(tmp_path: Path) -> None:
     job = counting("--steps", "5", "--exit-code", "7", recovery={"maxRestarts": 0})
     file = write(tmp_path, job)

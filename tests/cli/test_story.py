@@ -40,6 +40,39 @@ def test_the_end_of_an_attempt(outcome: str, last: LastFailure | None, told: str
 
 
 @pytest.mark.parametrize(
+    ("fault", "last", "is_it"),
+    [
+        ("worker:1@step=60", failure(signal="SIGKILL", step=59), True),
+        ("worker:1@step=60", None, False),
+        ("worker:1@step=60", failure(signal="SIGKILL", index=0), False),
+        ("worker:1@step=60", failure(signal="SIGKILL", attempt=1), False),
+        ("worker:1@step=60", failure(signal="SIGSEGV"), False),
+        ("worker:1@step=60", failure(exit_code=1), False),
+        ("worker:1@step=60:exit=3", failure(exit_code=3), True),
+        ("worker:1@step=60:exit=3", failure(exit_code=1), False),
+        # An end that is no failure.
+        ("worker:1@step=60:exit=0", None, True),
+        ("worker:1@step=60:SIGTERM", failure(failure_class="Preempted", exit_code=75), True),
+        ("worker:1@step=60:SIGTERM", failure(exit_code=1), False),
+    ],
+)
+def test_whether_a_failure_is_the_one_that_was_asked_for(fault: str, last: LastFailure | None, is_it: bool) -> None:
+    assert story.is_of(fault, JobStatus(last_failure=last)) is is_it
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (JobStatus(progress=Progress(at=NOW, step=48)), "the job ended, and the last step heard of was 48"),
+        (JobStatus(), "the job ended, and no step was heard of"),
+        (JobStatus(attempt=1), "attempt 0 ended before it"),
+    ],
+)
+def test_a_fault_that_never_came(status: JobStatus, told: str) -> None:
+    assert story.never_came("worker:1@step=60", status) == f"--fail worker:1@step=60 never came: {told}"
+
+
+@pytest.mark.parametrize(
     ("step", "epoch", "told"),
     [
         (55, 5, "attempt 1 resumed at epoch 5 (step 55)"),

@@ -7,6 +7,7 @@ FAILED = 1
 BAD_MANIFEST = 2
 """Also a wrong command line."""
 NO_CLUSTER = 3
+UNHURT = 4
 TIMED_OUT = 124
 HUNG_UP = 129
 INTERRUPTED = 130
@@ -18,6 +19,7 @@ MEANINGS = {
     FAILED: "the job failed, was deleted, or is not there",
     BAD_MANIFEST: "the manifest, or the command line, is wrong",
     NO_CLUSTER: "the cluster can't be reached, or the embedded one can't be started",
+    UNHURT: "the job succeeded, and the failure that --fail asks for never came",
     TIMED_OUT: "--timeout was over first",
     HUNG_UP: "its terminal was closed",
     INTERRUPTED: "interrupted by Ctrl-C",

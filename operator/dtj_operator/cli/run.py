@@ -17,7 +17,7 @@ from dtj_operator.api.status import JobStatus
 from dtj_operator.cli import create, fleet, manifest, story
 from dtj_operator.cli.follow import Follower
 from dtj_operator.cli.manifest import Document
-from dtj_operator.cli.outcome import BAD_MANIFEST, FAILED, SUCCEEDED, TIMED_OUT, Ended
+from dtj_operator.cli.outcome import BAD_MANIFEST, FAILED, SUCCEEDED, TIMED_OUT, UNHURT, Ended
 from dtj_operator.cli.printing import Format, printed
 from dtj_operator.cli.references import CLAIM, missing
 from dtj_operator.cli.serving import within_signals
@@ -94,6 +94,7 @@ class _Run:
         self._key = JobKey(job.namespace, job.name)
         self._story: list[str] = []
         self._last_words: dict[str, str] = {}
+        self._fault_came = False
         self.last: Json | None = None
 
     async def run(self) -> int:
@@ -143,6 +144,8 @@ class _Run:
         """Show what has changed with this state of the job; its status."""
         self.last = body
         after = parse_status(body)
+        # Looked for in every state: a later failure takes the place of the one that was asked for.
+        self._fault_came = self._fault_came or (self._wish.fail is not None and story.is_of(self._wish.fail, after))
         for line in story.milestones(before, after):
             self._story.append(line)
             self._show.say(line, "bold yellow")
@@ -175,6 +178,9 @@ class _Run:
         self._show.say(story.conclusion(status, self._show.seconds), "bold green" if is_good else "bold red")
         if self._wish.keep is not None:
             self._show.say(f"logs and checkpoints are kept in {self._wish.keep}")
+        if self._wish.fail is not None and not self._fault_came:
+            self._show.say(story.never_came(self._wish.fail, status), "bold red")
+            return UNHURT if is_good else FAILED
         return SUCCEEDED if is_good else FAILED
 
     def _tell_last(self) -> None:

@@ -2,6 +2,7 @@
 
 import re
 
+from dtj_operator.api.fault import parse_fault
 from dtj_operator.api.status import FINAL, Attempt, JobStatus, LastFailure
 
 ENDED_WELL = ("Succeeded", "Suspended", "Requested")
@@ -88,6 +89,35 @@ def refusal(status: JobStatus) -> str | None:
     found = next((c for c in status.conditions if c.type == "Accepted" and c.status == "False"), None)
     # An earlier job's objects go by themselves.
     return None if found is None or found.reason == "WaitingForPredecessor" else found.message or found.reason
+
+
+def is_of(fault: str, status: JobStatus) -> bool:
+    """Whether the last failure is the one that a fault such as `worker:1@step=60:SIGTERM` was to cause.
+
+    Whose end it was and how: the step is no sign, since a killed program may not have told its last one. An exit with 0
+    is no failure, so nothing says that it came; it counts as come.
+    """
+    task, wanted = parse_fault(fault)
+    if wanted.exit_code == 0:
+        return True
+    last = status.last_failure
+    if last is None or (last.attempt, last.role, last.index) != (0, task.role, task.index):
+        return False
+    if wanted.signal == "SIGTERM":
+        # To the supervisor, as when a node is drained.
+        return last.failure_class == "Preempted"
+    return (last.signal, last.exit_code) == (wanted.signal, wanted.exit_code)
+
+
+def never_came(fault: str, status: JobStatus) -> str:
+    """`--fail worker:1@step=1000 never came: the job ended, and the last step heard of was 48`."""
+    if status.attempt:
+        # Faults come in attempt 0 alone.
+        return f"--fail {fault} never came: attempt 0 ended before it"
+    step = None if status.progress is None else status.progress.step
+    # Not "at step": the status is a look now and then, and the last steps may lie behind the last look.
+    heard = "no step was heard of" if step is None else f"the last step heard of was {step}"
+    return f"--fail {fault} never came: the job ended, and {heard}"
 
 
 def is_final(status: JobStatus) -> bool:
