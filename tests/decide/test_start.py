@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dtj_operator.api.observed import Admit, Facts, ForeignChild, PodView, ProbeResult, Situation, Wait
+from dtj_operator.api.observed import Admit, ClaimView, Facts, ForeignChild, PodView, ProbeResult, Situation, Wait
 from dtj_operator.api.status import GangStatus, JobStatus, RoundOf
 from dtj_operator.decide.actions import Create, Delete
 from dtj_operator.decide.members import raised
@@ -365,6 +365,46 @@ def test_what_a_gang_waits_for(admission: Wait, says: str, waiting_for: str) -> 
     s = replace(s, admission=admission)
     status = after(s, plan(s, NOW))
     assert (said(status, "GangScheduled"), status.gang.waiting_for, status.reason) == (says, waiting_for, waiting_for)
+
+
+NAMED = spec(gang={"scheduler": "BuiltIn"}, checkpoint={"persistentVolumeClaim": "data"})
+NO_CLAIM = "spec.checkpoint.persistentVolumeClaim: there is no PersistentVolumeClaim data in namespace ml"
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason", "says"),
+    [
+        pytest.param(ClaimView("data", None), NO_CLAIM, "False ClaimMissing", id="it is not there"),
+        pytest.param(ClaimView("data", ("ReadWriteOnce",)), "released by BuiltIn", "False Admitted", id="it is there"),
+        pytest.param(ClaimView("former", None), "released by BuiltIn", "False Admitted", id="another is not there"),
+    ],
+)
+def test_no_gang_is_released_without_the_claim_that_its_job_names(claim: ClaimView, reason: str, says: str) -> None:
+    s = queued(accepted(NAMED, facts=SEES_NODES))
+    s = replace(s, claim=claim, admission=Admit(("n0", "n1")))
+    made = plan(s, NOW)
+    status = after(s, made)
+    assert (made.reason.partition("; ")[0], status.phase, said(status, "GangScheduled")) == (reason, "Queued", says)
+    is_missing = reason == NO_CLAIM
+    assert kinds(made) == ([] if is_missing else ["Create worker-0-0", "Create worker-1-0"])
+    assert (status.gang.admitted_at is None) == is_missing
+    assert made.wake_at == NOW + timedelta(seconds=10 if is_missing else 300)
+
+
+def test_a_later_attempt_waits_for_its_claim_too_and_goes_on_when_it_comes() -> None:
+    s = attempt([exited("worker-0", 1), exited("worker-1", 1)], job=replace(NAMED, gang=spec().gang))
+    s = replace(s, claim=ClaimView("data", None))
+    made = plan(s, NOW)
+    status = after(s, made)
+    assert (status.phase, status.attempt, status.reason, said(status, "GangScheduled")) == (
+        "Queued",
+        1,
+        NO_CLAIM,
+        "False ClaimMissing",
+    )
+    assert [word for word in kinds(made) if word.startswith("Create")] == []
+    there = replace(s, status=status, pods=(), claim=ClaimView("data", ("ReadWriteOnce",)))
+    assert kinds(plan(there, NOW)) == ["Create worker-0-1", "Create worker-1-1"]
 
 
 def test_the_built_in_gang_is_made_gated_and_let_go_when_it_is_whole() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dtj_operator.api.observed import NodeView, Situation
+from dtj_operator.api.observed import ClaimView, NodeView, Situation
 from dtj_operator.api.status import CheckpointStatus, JobStatus, RecoveryState
 from dtj_operator.desired.pods import pod, task_spec
 from dtj_operator.desired.supervision import ZIPAPP
@@ -192,9 +192,16 @@ NAMED = {"persistentVolumeClaim": "claim"}
         pytest.param(NAMED, TWO, {}, "chief", id="unknown modes: what works with every claim"),
         pytest.param(NAMED, THREE, {}, "chief worker evaluator", id="unknown modes: an evaluator has to read"),
         pytest.param(
-            NAMED, THREE, {"claim_access_modes": ("ReadWriteMany",)}, "chief worker evaluator", id="read: many"
+            NAMED, THREE, {"claim": ClaimView("claim", ("ReadWriteMany",))}, "chief worker evaluator", id="read: many"
         ),
-        pytest.param(NAMED, THREE, {"claim_access_modes": ("ReadWriteOnce",)}, "chief", id="read: one node"),
+        pytest.param(NAMED, THREE, {"claim": ClaimView("claim", ("ReadWriteOnce",))}, "chief", id="read: one node"),
+        pytest.param(
+            NAMED,
+            THREE,
+            {"claim": ClaimView("former", ("ReadWriteOnce",))},
+            "chief worker evaluator",
+            id="read of the claim that was named before an edit",
+        ),
         pytest.param(
             {"volume": {"nfs": {"server": "x"}}}, THREE, {}, "chief worker evaluator", id="a volume is shared"
         ),

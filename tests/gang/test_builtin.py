@@ -6,7 +6,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from dtj_operator.api.observed import Admission, Admit, JobKey, NodeView, PodView, ProbeResult, Situation, Wait
+from dtj_operator.api.observed import (
+    Admission,
+    Admit,
+    ClaimView,
+    JobKey,
+    NodeView,
+    PodView,
+    ProbeResult,
+    Situation,
+    Wait,
+)
 from dtj_operator.api.status import GangStatus, JobStatus, RecoveryState, RoundOf
 from dtj_operator.desired.pods import pod
 from dtj_operator.desired.probes import template_hash
@@ -179,6 +189,7 @@ SPEC = {
     "roles": {"chief": {}, "worker": {"replicas": 2}, "evaluator": {}},
     "template": trained_by(resources={"limits": {GPU: 1}}),
     "gang": {"topologyKey": "zone"},
+    "checkpoint": {"persistentVolumeClaim": "mnist-checkpoints"},
 }
 
 
@@ -218,6 +229,7 @@ def test_what_the_api_server_made_of_a_pod_counts() -> None:
     [
         pytest.param(queued(answer=None), id="nobody has asked the API server yet"),
         pytest.param(queued(phase="Starting"), id="it has started"),
+        pytest.param(queued(claim=ClaimView("mnist-checkpoints", None)), id="its claim is missing"),
         pytest.param(queued(status=JobStatus(phase="Queued", gang=GangStatus(admitted_at=NOW))), id="it is admitted"),
     ],
 )

@@ -1,6 +1,6 @@
 """Plans carried out against a real API server: what is written in which order, and what each refusal leads to."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -32,8 +32,9 @@ class Bench:
     def __init__(self, client: HttpClient, leader: Any = None) -> None:
         self.client = client
         self.store = Store(Facts(), Fleet())
-        self.applier = Applier(client, self.store, leader or Sole(), lambda: NOW)
-        self.lookups = Lookups(client, self.store, lambda: NOW)
+        self.now = NOW
+        self.applier = Applier(client, self.store, leader or Sole(), lambda: self.now)
+        self.lookups = Lookups(client, self.store, lambda: self.now)
 
     async def submit(self, **spec: Any) -> None:
         template = {"spec": {"containers": [{"name": "trainer", "image": "a"}]}}
@@ -51,6 +52,12 @@ class Bench:
         s = self.store.situation(KEY)
         assert s is not None
         return s
+
+    def claim_seen(self) -> tuple[str, ...] | None:
+        """The access modes of the claim when it was last looked for; None: it was not there."""
+        claim = self.situation.claim
+        assert claim is not None
+        return claim.access_modes
 
     async def act(self, *actions: Action, status: JobStatus | None = None) -> str:
         return await self.applier.apply(self.situation, Plan(status, actions))
@@ -191,20 +198,27 @@ async def test_a_claim_that_outlived_its_job_is_reused(bench: Bench) -> None:
     assert [child[:2] for child in bench.situation.children] == [("PersistentVolumeClaim", "mnist-checkpoints")]
 
 
-async def test_what_a_named_claim_allows_is_read_once(client: HttpClient) -> None:
+async def test_a_named_claim_is_looked_for_until_it_is_there_and_again_before_each_start(client: HttpClient) -> None:
     bench = Bench(client)
     await bench.submit(checkpoint={"persistentVolumeClaim": "data"})
     assert await bench.lookups.refresh(bench.situation)
-    assert bench.situation.claim_access_modes is None
+    assert bench.claim_seen() is None
     assert not await bench.lookups.refresh(bench.situation)
     spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": "data", "namespace": "default"}
-    await client.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
-    bench.store.notes(KEY).looked_at = None
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+    live = await client.create(claim)
+    bench.now += timedelta(seconds=5)
     assert await bench.lookups.refresh(bench.situation)
-    assert bench.situation.claim_access_modes == ("ReadWriteMany",)
-    bench.store.notes(KEY).looked_at = None
+    assert bench.claim_seen() == ("ReadWriteMany",)
+    bench.now += timedelta(seconds=5)
     assert not await bench.lookups.refresh(bench.situation)
+    bench.now += timedelta(seconds=25)
+    released = JobStatus(phase="Queued", gang=GangStatus(admitted_at=bench.now))
+    assert not await bench.lookups.refresh(msgspec.structs.replace(bench.situation, status=released))
+    await client.delete(CLAIM, "default", "data", uid=live["metadata"]["uid"])
+    assert await bench.lookups.refresh(bench.situation)
+    assert bench.claim_seen() is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dtj_operator.api.observed import Admit, Facts, JobKey, ProbeResult, Situation, Wait
-from dtj_operator.api.status import GangStatus, JobStatus
+from dtj_operator.api.status import Condition, GangStatus, JobStatus
 from dtj_operator.desired.probes import template_hash
 from dtj_operator.kube.client import JOB, NODE, POD
 from dtj_operator.kube.fleet import Fleet
@@ -153,6 +153,16 @@ def test_an_admission_is_void_when_the_job_turned_elsewhere(cluster: Cluster) ->
     s = cluster.job("one")
     cluster.admissions.answer()
     cluster.admissions.decided(s.key, s.status, JobStatus(phase="Suspended"))
+    assert cluster.admission("one") is None
+
+
+def test_an_admission_is_void_while_the_job_s_claim_is_missing(cluster: Cluster) -> None:
+    """Else its places would be kept from those who could use them."""
+    cluster.known()
+    s = cluster.job("one")
+    cluster.admissions.answer()
+    lacks = Condition("GangScheduled", "False", "ClaimMissing", START)
+    cluster.admissions.decided(s.key, s.status, JobStatus(phase="Queued", conditions=[lacks]))
     assert cluster.admission("one") is None
 
 

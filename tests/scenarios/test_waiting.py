@@ -57,9 +57,10 @@ async def test_a_full_quota_queues_a_job(world: World) -> None:
 
 async def test_a_missing_claim_is_named(world: World) -> None:
     job = await world.submit(counting(steps=10, checkpoint={"persistentVolumeClaim": "absent"}))
-    await world.until(
-        job, lambda s: 'persistentvolumeclaim "absent" not found' in str(condition_of(s, "GangScheduled"))
-    )
+    s = await world.until(job, says("GangScheduled", "False", "ClaimMissing"))
+    words = "spec.checkpoint.persistentVolumeClaim: there is no PersistentVolumeClaim absent in namespace default"
+    assert (s.status.phase, s.status.reason) == ("Queued", words)
+    assert await world.objects("Pod") == []
     claims = await world.objects("PersistentVolumeClaim")
     await world.create(
         {

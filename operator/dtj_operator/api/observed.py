@@ -138,6 +138,15 @@ class ForeignChild(Struct, frozen=True):
     """Its owner was a job that is gone: garbage collection takes it."""
 
 
+class ClaimView(Struct, frozen=True):
+    """What was found when the existing claim that a spec names was last looked for."""
+
+    name: str
+    access_modes: tuple[str, ...] | None
+    """None: there is no such claim."""
+    seen_at: Time | None = None
+
+
 class Facts(Struct, frozen=True):
     """What is true of this cluster and this operator, apart from any job."""
 
@@ -187,8 +196,8 @@ class Situation(Struct, frozen=True):
     foreign_names: tuple[ForeignChild, ...] = ()
     predecessors: tuple[PodView, ...] = ()
     """Pods of an earlier job of this name in which a trainer may still run: they bear our tasks' addresses."""
-    claim_access_modes: tuple[str, ...] | None = None
-    """Of the existing claim that the spec names; None where it has not been read."""
+    claim: ClaimView | None = None
+    """The existing claim that the spec names, or named before an edit; None where it has not been looked for."""
     refusals: tuple[str, ...] = ()
     """The API's own words of creates that were refused since the last status (quota, admission), newest last."""
     facts: Facts = Facts()

@@ -25,6 +25,7 @@ OTHERS_END = timedelta(seconds=30)
 ASK_AGAIN = timedelta(minutes=5)
 HTTP_REFUSAL = 400
 PREDECESSOR = timedelta(seconds=5)
+CLAIM = timedelta(seconds=10)
 RETRY = timedelta(seconds=10)
 """For what is overdue and still there, such as a pod that was to be removed by force."""
 
@@ -152,6 +153,8 @@ def _all(s: Situation, m: Members | None, now: Time) -> Iterator[Deadline | None
         yield Deadline("last words", status.last_failure.at + LAST_WORDS, "the culprit's pod")
     if status.phase == "Pending" and says(status, "Accepted", "WaitingForPredecessor", "NameTaken"):
         yield Deadline("predecessor", now + PREDECESSOR, "objects that have the job's names")
+    if status.phase == "Queued" and says(status, "GangScheduled", "ClaimMissing"):
+        yield Deadline("claim", now + CLAIM, "the claim that the job names")
     if status.phase == "Pending" and says(status, "Accepted", "TemplateRefused"):
         answers = [probe_of(s, task.role) for task in m.topology.tasks if task.index == 0]
         yield from (refused_template(answer) for answer in answers if answer is not None)

@@ -15,6 +15,7 @@ from dtj_operator.decide.members import Members
 from dtj_operator.decide.recovery import backoff
 from dtj_operator.decide.stopping import deletes, sentence
 from dtj_operator.decide.words import all_pods, is_quota
+from dtj_operator.desired.checkpoints import missing_claim
 from dtj_operator.desired.pods import pod
 from dtj_operator.desired.probes import probe_of
 from dtj_operator.desired.topology import spec_of
@@ -56,6 +57,11 @@ def queued(s: Situation, m: Members, now: Time) -> Plan | None:
         return Plan(None, stops, reason=sentence(m))
     if s.refusals:
         return _refused(s, s.refusals[-1], now)
+    claim = missing_claim(s)
+    if claim is not None:
+        words = f"there is no PersistentVolumeClaim {claim} in namespace {s.key.namespace}"
+        waits = _wait(s, "ClaimMissing", f"spec.checkpoint.persistentVolumeClaim: {words}", now)
+        return waits if waits.status is not None else replace(waits, actions=stops)
     due = s.status.gang.not_before
     if due is not None and due > now:
         return Plan(None, stops, reason=s.status.gang.waiting_for or "waits for its next try")

@@ -46,6 +46,15 @@ def plan(s: Situation, t: Topology) -> CheckpointPlan | None:
     )
 
 
+def missing_claim(s: Situation) -> str | None:
+    """The existing claim that the job names, if it was not there when it was last looked for.
+
+    Where the chief alone mounts it, its peers would find their nodes without it, and hold them for nothing.
+    """
+    named = _named_claim(s)
+    return named if s.claim is not None and (s.claim.name, s.claim.access_modes) == (named, None) else None
+
+
 def access(s: Situation, t: Topology) -> Literal["Chief", "Shared"]:
     """Who mounts the volume. `Auto` is Chief for claims that one node at a time can mount, else Shared.
 
@@ -75,8 +84,13 @@ def _modes(place: Checkpoint, s: Situation) -> set[str] | None:
     if place.volume_claim_template is not None:
         return _strings(mapping(place.volume_claim_template.get("spec")))
     if place.persistent_volume_claim is not None:
-        return None if s.claim_access_modes is None else set(s.claim_access_modes)
+        read = s.claim if s.claim is not None and s.claim.name == place.persistent_volume_claim else None
+        return None if read is None or read.access_modes is None else set(read.access_modes)
     return None if place.volume is not None and "persistentVolumeClaim" in place.volume else set()
+
+
+def _named_claim(s: Situation) -> str | None:
+    return s.spec.checkpoint.persistent_volume_claim if s.spec is not None and s.spec.checkpoint is not None else None
 
 
 def _strings(claim: Mapping[str, Any]) -> set[str]:

@@ -7,6 +7,7 @@ from msgspec import Struct
 from dtj_operator.api.observed import Admission, Admit, JobKey, NodeView, Situation, Wait
 from dtj_operator.api.status import FINAL, Time, has_finished
 from dtj_operator.desired.affinity import host_name
+from dtj_operator.desired.checkpoints import missing_claim
 from dtj_operator.desired.pods import pod
 from dtj_operator.desired.probes import probe_of
 from dtj_operator.desired.topology import Topology, spec_of
@@ -76,8 +77,11 @@ def admit(waiting: Iterable[WaitingGang], fleet: Fleet, now: Time) -> dict[JobKe
 
 
 def waiting_gang(s: Situation, t: Topology) -> WaitingGang | None:
-    """The gang of a queued job; None where it does not wait, or the API server was not yet asked what its pods need."""
-    if s.status.phase != "Queued" or s.status.gang.admitted_at is not None:
+    """The gang of a queued job; None where it does not wait, or the API server was not yet asked what its pods need.
+
+    Nor does it wait for room while its claim is missing: room that it can't use would be kept from others.
+    """
+    if s.status.phase != "Queued" or s.status.gang.admitted_at is not None or missing_claim(s) is not None:
         return None
     roles: dict[Role, Task] = {}
     for task in t.gang:

@@ -5,14 +5,16 @@ from datetime import timedelta
 from http import HTTPStatus
 
 from dtj_operator.api import names
-from dtj_operator.api.observed import ForeignChild, JobKey, Situation
+from dtj_operator.api.observed import ClaimView, ForeignChild, JobKey, Situation
 from dtj_operator.api.status import FINAL, Time
 from dtj_operator.kube import views
 from dtj_operator.kube.client import CLAIM, POD, ApiError, Client, Json, Kind, kind_named
 from dtj_operator.kube.store import Store
 
 PAUSE = timedelta(seconds=4.5)
-"""Between two looks at the same names; whoever waits for a predecessor asks every 5 s."""
+"""Between two looks at what stands in a job's way; whoever waits for a predecessor asks every 5 s."""
+CLAIM_STANDS = timedelta(seconds=30)
+"""How long a claim that was there is taken for being there: a job may wait in the queue for days."""
 
 
 class Lookups:
@@ -24,18 +26,19 @@ class Lookups:
         self._clock = clock
 
     async def refresh(self, s: Situation) -> bool:
-        """Look again at names that weren't ours, and once at a claim. Whether anything was looked at."""
-        notes = self._store.notes(s.key)
-        claim = _claim_to_read(s)
-        if not (s.foreign_names or claim) or (notes.looked_at and self._clock() - notes.looked_at < PAUSE):
-            return False
-        notes.looked_at = self._clock()
-        for child in s.foreign_names:
+        """Look again at names that weren't ours, and at a claim before each start. Whether anything was looked at."""
+        notes, now = self._store.notes(s.key), self._clock()
+        foreign = s.foreign_names if notes.looked_at is None or now - notes.looked_at >= PAUSE else ()
+        if foreign:
+            notes.looked_at = now
+        for child in foreign:
             await self.look(s, kind_named(child.kind), child.name)
+        claim = _claim_to_read(s, now)
         if claim:
             live = await self._read(s.key, CLAIM, claim)
-            notes.claim_access_modes = tuple(live["spec"].get("accessModes") or ()) if live else None
-        return True
+            modes = tuple(live["spec"].get("accessModes") or ()) if live else None
+            notes.claim = ClaimView(claim, modes, seen_at=now)
+        return bool(foreign or claim)
 
     async def look(self, s: Situation, kind: Kind, name: str) -> bool:
         """Find out what has this name: nothing any more, or somebody else's object, or (True) one of the job."""
@@ -84,10 +87,17 @@ def _is_ours(live: Json, s: Situation) -> bool:
     return owner == s.uid or is_left_claim
 
 
-def _claim_to_read(s: Situation) -> str | None:
-    """The existing claim that the spec names, while what it allows still matters and isn't known."""
-    if s.spec is None or s.spec.managed_by != names.MANAGER or s.status.phase in FINAL:
+def _claim_to_read(s: Situation, now: Time) -> str | None:
+    """The existing claim that the spec names, while a start may depend on it and what was seen of it is old or absent.
+
+    A gang that is released has been let go because of it; what its pods need then, they say.
+    """
+    if s.spec is None or s.spec.managed_by != names.MANAGER or s.status.phase in FINAL or s.spec.checkpoint is None:
         return None
-    if s.status.start_time or s.claim_access_modes is not None or s.spec.checkpoint is None:
+    named, is_released = s.spec.checkpoint.persistent_volume_claim, s.status.gang.admitted_at is not None
+    if named is None:
         return None
-    return s.spec.checkpoint.persistent_volume_claim
+    if s.claim is None or s.claim.name != named or s.claim.seen_at is None:
+        return None if is_released and s.status.start_time else named
+    stands = PAUSE if s.claim.access_modes is None else CLAIM_STANDS
+    return named if not is_released and now - s.claim.seen_at >= stands else None

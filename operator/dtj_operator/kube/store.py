@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from dtj_operator.api import names
 from dtj_operator.api.observed import (
     Admission,
+    ClaimView,
     Facts,
     ForeignChild,
     JobKey,
@@ -45,7 +46,7 @@ class Notes(Struct):
     """Names of its pods that were deleted, oldest first."""
     admission: Admission | None = None
     training: TrainingView | None = None
-    claim_access_modes: tuple[str, ...] | None = None
+    claim: ClaimView | None = None
     looked_at: Time | None = None
 
 
@@ -89,7 +90,7 @@ class Store:
             children=frozenset((*name, record.uid, record.made_of) for name, record in own if record.view is None),
             foreign_names=tuple(notes.foreign.values()),
             predecessors=_pods(r for r in records.values() if _is_earlier(r, job.uid)),
-            claim_access_modes=notes.claim_access_modes,
+            claim=notes.claim,
             refusals=tuple(notes.refusals),
             facts=self.facts,
         )

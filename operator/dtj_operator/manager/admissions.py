@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from dtj_operator.api.observed import Admission, Admit, JobKey, Situation, Wait
 from dtj_operator.api.status import JobStatus, Time
+from dtj_operator.decide.conditions import says
 from dtj_operator.desired.topology import topology
 from dtj_operator.gang import builtin
 from dtj_operator.gang.builtin import ReleasedGang, WaitingGang
@@ -65,7 +66,8 @@ class Admissions:
     def decided(self, key: JobKey, before: JobStatus, after: JobStatus) -> None:
         """An admission holds for one release: it is void once the gang was taken back, or waits for something else."""
         was_taken_back = before.gang.admitted_at is not None and after.gang.admitted_at is None
-        if was_taken_back or (after.gang.admitted_at is None and after.phase != "Queued"):
+        waits_for_room = after.phase == "Queued" and not says(after, "GangScheduled", "ClaimMissing")
+        if was_taken_back or (after.gang.admitted_at is None and not waits_for_room):
             self._store.notes(key).admission = None
 
     async def run(self) -> None:
