@@ -90,29 +90,34 @@ async def test_a_job_that_fails(tmp_path: Path) -> None:
     assert ended.code == 1
     assert yaml.safe_load(ended.out)["status"]["lastFailure"]["exitCode"] == 7
     assert "Failed after " in ended.err.splitlines()[-2]
+    assert ended.err.splitlines()[-1] == "logs and checkpoints are kept in kept"
     assert (tmp_path / "kept" / "operator.log").is_file()
+    logs = (tmp_path / "kept" / "pods").glob("default_count-worker-*_*-*/logs/trainer/0.log")
+    assert any("counted to 5" in log.read_text() for log in logs)
 
 
 async def test_a_job_that_is_not_over_in_time(tmp_path: Path) -> None:
     """From the standard input. Without -o everything goes to the standard output."""
     write(tmp_path)
     text = yaml.safe_dump_all([CLAIM, counting("--steps", "100000")])
-    ended = await dtj("run", "-f", "-", "--timeout", "12.5", "--quiet", folder=tmp_path, stdin=text)
+    ended = await dtj("run", "-f", "-", "--timeout", "12.5", "--quiet", "--keep", "kept", folder=tmp_path, stdin=text)
     assert ended.code == 124
     assert "default/count: not over after 12.5 s (--timeout)" in ended.out
+    assert ended.out.endswith("\nlogs and checkpoints are kept in kept\n")
     assert ended.err == ""
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 async def test_interrupted(tmp_path: Path, number: int, code: int) -> None:
     file = write(tmp_path, CLAIM, counting("--steps", "100000"))
-    async with started("run", "-f", file, folder=tmp_path) as process:
+    async with started("run", "-f", file, "--keep", "kept", folder=tmp_path) as process:
         await until_line(process.stdout, "Running")
         process.send_signal(number)
+        await until_line(process.stdout, "logs and checkpoints are kept in kept")
         await process.wait()
         assert process.returncode == code
     await all_gone(tmp_path)
-    assert folders(tmp_path) == []
+    assert folders(tmp_path) == ["kept"]
 
 
 async def test_a_terminal_gets_a_table(tmp_path: Path) -> None:

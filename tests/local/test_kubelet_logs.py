@@ -40,6 +40,14 @@ async def test_a_followed_log_ends_with_its_container(nodes: Embedded, tmp_path:
     assert await following == "first\nlast\n"
 
 
+async def test_a_pod_whose_name_is_as_long_as_that_of_a_file(nodes: Embedded) -> None:
+    name = "a" * 253
+    body = pod("long", script="echo here")
+    nodes.create({**body, "metadata": {"name": name, "namespace": "default"}})
+    await nodes.ended(name)
+    assert await nodes.log(name) == "here\n"
+
+
 @pytest.mark.parametrize(("name", "asked", "told"), [
     ("waits", {}, 'container "main" in pod "waits" is waiting to start: ContainerCreating'),
     ("ended", {"previous": True}, 'previous terminated container "main" in pod "ended" not found'),

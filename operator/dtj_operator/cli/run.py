@@ -107,10 +107,11 @@ class _Run:
             isolate=self._wish.isolate,
             state=self._wish.keep,
         )
-        limit = asyncio.timeout(self._wish.timeout)
+        limit, has_begun = asyncio.timeout(self._wish.timeout), False
         try:
             with self._show:
                 async with limit, cluster(options, self._show.say) as running:
+                    has_begun = True
                     for line in running.lines:
                         self._show.say(line, "dim")
                     return await self._follow(running)
@@ -120,6 +121,10 @@ class _Run:
             self._show.say(f"{self._key}: not over after {self._wish.timeout:g} s (--timeout)")
             self._tell_last()
             return TIMED_OUT
+        finally:
+            # Every way out: they are wanted most where it did not end well. Not where the folder is another run's.
+            if has_begun and self._wish.keep is not None:
+                self._show.say(f"logs and checkpoints are kept in {self._wish.keep}")
 
     async def _follow(self, running: Cluster) -> int:
         for warning in create.create(running.api, self._documents):
@@ -176,8 +181,6 @@ class _Run:
             self._show.say(f"{chief}: {self._last_words[chief]}")
         is_good = status.phase == "Succeeded"
         self._show.say(story.conclusion(status, self._show.seconds), "bold green" if is_good else "bold red")
-        if self._wish.keep is not None:
-            self._show.say(f"logs and checkpoints are kept in {self._wish.keep}")
         if self._wish.fail is not None and not self._fault_came:
             self._show.say(story.never_came(self._wish.fail, status), "bold red")
             return UNHURT if is_good else FAILED

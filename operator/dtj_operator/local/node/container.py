@@ -27,6 +27,8 @@ Kind = Literal["init", "sidecar", "main"]
 
 START_ERROR = 128
 """The exit code that containerd gives a container whose command could not be started."""
+NAME_LENGTH = 150
+"""So much of a pod's name goes into the name of its folder."""
 LAST_LINES, LAST_BYTES = 80, 2048
 """What FallbackToLogsOnError takes of a log."""
 
@@ -176,8 +178,10 @@ class Container:
 
 
 def home(state: Path, pod: Json) -> Path:
-    """Where all that concerns a pod is kept."""
-    return state / "pods" / str(pod["metadata"]["uid"])
+    """Where all that concerns a pod is kept, named as kubelets do, since people look for its logs there."""
+    metadata = pod["metadata"]
+    # A name may be as long as that of a file, without what goes around it.
+    return state / "pods" / f"{metadata['namespace']}_{metadata['name'][:NAME_LENGTH]}_{metadata['uid']}"
 
 
 def refusal(command: Command, why: NotStarted) -> str:
