@@ -1,12 +1,13 @@
 """Who ended an attempt, of what kind that was, and what follows at once: a row a story."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from dtj_operator.api.observed import NodeView, PodView, TrainingView
-from dtj_operator.api.status import JobStatus, Restarts
+from dtj_operator.api.status import Attempt, CheckpointStatus, JobStatus, Restarts
 from dtj_operator.decide.actions import Emit
 from dtj_operator.decide.plan import plan
 from tests.decide.situations import (
@@ -29,6 +30,7 @@ from tests.decide.situations import (
 )
 
 NOT_FOUND = 'failed to create containerd task: OCI runtime create failed: exec: "nosuch": executable file not found'
+MISSING = "ModuleNotFoundError: No module named 'nosuchmodule'"
 OTHER = running("worker-0")
 
 
@@ -356,6 +358,21 @@ def test_a_task_that_only_its_peers_miss_costs_no_failure() -> None:
             id="one that may not be run, as Docker tells it",
         ),
         pytest.param(
+            [OTHER, told("worker-1", "Program", message=MISSING, unloadable=True)],
+            "Configuration",
+            f"worker-1 can't run: {MISSING}: no restart can heal it",
+            id="a program that can't be imported",
+        ),
+        pytest.param(
+            [
+                told("worker-0", "Program", signal="SIGSEGV"),
+                told("worker-1", "Program", message=MISSING, unloadable=True),
+            ],
+            "Configuration",
+            f"worker-1 can't run: {MISSING}: no restart can heal it",
+            id="nor by what dies beside it",
+        ),
+        pytest.param(
             [OTHER, pod("worker-1", "Bound", waiting_reason="InvalidImageName", waiting_message="bad")],
             "Image",
             "worker-1 can't start: InvalidImageName: bad: no restart can heal it",
@@ -382,7 +399,7 @@ def test_a_task_that_only_its_peers_miss_costs_no_failure() -> None:
     ],
 )
 def test_what_no_restart_heals(pods: list[PodView], kind: str, reason: str) -> None:
-    s = attempt(pods)
+    s = attempt(pods, phase="Starting" if any(p.verdict and p.verdict.unloadable for p in pods) else "Running")
     made = plan(s, NOW)
     status = after(s, made)
     assert made.reason == reason
@@ -391,6 +408,21 @@ def test_what_no_restart_heals(pods: list[PodView], kind: str, reason: str) -> N
     assert status.last_failure.failure_class == kind
     assert status.timeline[-1].outcome == kind
     assert status.attempt == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "training"),
+    [
+        pytest.param({"timeline": [Attempt(0, LONG_AGO, first_step=ago(900)), Attempt(1, ago(60))]}, None, id="before"),
+        pytest.param({"checkpoint": CheckpointStatus(step=10)}, None, id="a checkpoint is left of it"),
+        pytest.param({}, heard(1), id="in this attempt"),
+    ],
+)
+def test_what_has_trained_once_can_be_loaded(status: dict[str, Any], training: TrainingView | None) -> None:
+    s = attempt([OTHER, told("worker-1", "Program", message=MISSING, unloadable=True)], phase="Starting", status=status)
+    made = plan(replace(s, training=training), NOW)
+    assert made.reason.startswith("worker-1 exited 1")
+    assert "failure 1 of 10" in made.reason
 
 
 def test_a_crash_after_the_last_step_is_no_matter_of_steps() -> None:

@@ -13,14 +13,12 @@ from typing import Literal
 from dtj_worker.codec import ContractError, decode, encode
 
 VERSION = 1
-"""Version of this contract. The operator accepts its own and the one before (rolling upgrades leave old workers
-running)."""
+"""The operator accepts its own version of this contract and the one before: an upgrade leaves old workers running."""
 
 TENSORFLOW_PORT = 2222
 STATUS_PORT = 2280
 PORTS_PER_TASK = 8
-"""Attempt k listens on TensorFlow port base + k mod 8, so that a straggler of an older attempt can't reach a newer
-one."""
+"""Attempt k listens on TensorFlow port base + k mod 8, so that an older attempt's straggler can't reach it."""
 
 STATUS_BYTES = 64 * 1024
 MESSAGE_BYTES = 1024
@@ -39,7 +37,6 @@ ENV_RESTORE = "DTJ_RESTORE"
 """Child only: a Restore record, the one checkpoint that this attempt starts from; absent when it starts from zero."""
 ENV_CHECKPOINT_FOLDER = "DTJ_CHECKPOINT_FOLDER"
 """Child only: the folder of this attempt, where it writes its checkpoints; absent when the job keeps none."""
-
 ENV_TERMINATION_LOG = "DTJ_TERMINATION_LOG"
 """Where the supervisor writes its Verdict; absent in a real pod, where it is /dev/termination-log."""
 INSTALL_OPTION = "--install"
@@ -206,6 +203,7 @@ class Death:
     signal: str | None = None
     step: int | None = None
     message: str = ""
+    unloadable: bool = False
 
 
 @dataclass(frozen=True)
@@ -249,6 +247,8 @@ class Verdict:
     message: str = ""
     blames: str | None = None
     """The task that this one died of, where it is known (kind Peer)."""
+    unloadable: bool = False
+    """A Python program that ended, before it began anything, of a syntax error or a missing import (kind Program)."""
     checkpoint_step: int | None = None
     checkpoint_epoch: int | None = None
     """The last checkpoint of this attempt, in the chief's verdict: the stream may end before all of it was read."""

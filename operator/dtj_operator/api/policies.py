@@ -68,7 +68,11 @@ class Recovery(Fields, frozen=True):
     ] = 10
     max_restarts_total: Annotated[Count | None, about("Failures that the job survives in its whole life.")] = None
     max_same_failure: Annotated[
-        Positive, about("How often one failure may repeat at one step before it is the program's.")
+        Positive,
+        about(
+            "How often one failure may repeat at one step before it is the program's. What fails before the first step "
+            "of its attempt does not count here, unless memory ran out."
+        ),
     ] = 3
     max_disruptions_without_progress: Annotated[
         Count, about("Disruptions (lost nodes, preemption) in a row without progress that the job survives.")

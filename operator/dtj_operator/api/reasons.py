@@ -126,7 +126,7 @@ REASONS: Final[Mapping[ConditionType, Mapping[Reason, str]]] = MappingProxyType(
             "AllWorkersSucceeded": "True: every worker exited 0.",
         },
         "Failed": {
-            "Configuration": "True: something that no restart can heal, such as a program that is not there.",
+            "Configuration": "True: what no restart can heal, such as a program that can't be found or imported.",
             "Image": "True: a name of an image that no restart can heal.",
             "UnevenSteps": "True: the tasks do not make the same number of steps.",
             "RestartsExhausted": "True: as many failures without a newer checkpoint as recovery allows.",

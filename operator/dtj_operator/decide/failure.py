@@ -155,7 +155,8 @@ def _ended_pod(s: Situation, m: Members, task: Task, pod: PodView) -> End:
         return End(OUT_OF_MEMORY, at, told)
     if verdict is not None and verdict.kind != "Done":
         told = replace(as_told(s, m, task, pod, verdict, message=message), reason=reason)
-        return End(RANKS.get(verdict.kind, SIGNAL if verdict.signal else EXIT), at, told)
+        rank = RANKS.get(verdict.kind, SIGNAL if verdict.signal else EXIT)
+        return End(CONFIGURATION if told.kind == "Configuration" else rank, at, told)
     if no_program(reason, message):
         what = f"can't run: {message}"
         absent = failure_of(s, m, task, pod, "Configuration", what=what, message=message, reason=reason, heals=False)

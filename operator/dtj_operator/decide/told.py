@@ -35,6 +35,9 @@ def as_told(
     message: str,
 ) -> Failure:
     """A failure as a supervisor tells it: the task's own, or the chief's about it."""
+    # What has trained once can be loaded: then it is a volume or a node that misses something.
+    is_wrong = word.unloadable and word.kind == "Program" and not _has_trained(s)
+    kind: VerdictKind = "Config" if is_wrong else word.kind
     step = word.step if word.step is not None else hearing.step(s)
     ended = f"exited {word.exit_code}" if word.exit_code is not None else "ended"
     what = {
@@ -45,10 +48,10 @@ def as_told(
         "Rendezvous": f"did not find its peers: {message}",
         "Stall": f"stalled{at_step(step)}: {message}",
         "Memory": f"ran out of memory{at_step(step)}",
-    }.get(word.kind, f"{f'killed by {word.signal}' if word.signal else ended}{at_step(step)}")
-    heals = word.kind != "Config"
+    }.get(kind, f"{f'killed by {word.signal}' if word.signal else ended}{at_step(step)}")
+    heals = kind != "Config"
     what = what.removesuffix(": ")
-    failure = failure_of(s, m, task, pod, CLASSES[word.kind], what=what, step=step, message=message, heals=heals)
+    failure = failure_of(s, m, task, pod, CLASSES[kind], what=what, step=step, message=message, heals=heals)
     return replace(failure, exit_code=word.exit_code, signal=word.signal)
 
 
@@ -86,6 +89,12 @@ def missed(s: Situation, m: Members, victim: Task, *, by_chief: bool) -> Failure
     step = hearing.step(s)
     what = f"is not heard of any more{at_step(step)}"
     return failure_of(s, m, task, pod, "Disruption", what=what, step=step, message=message)
+
+
+def _has_trained(s: Situation) -> bool:
+    """Whether any attempt of the job has made a step, as far as it was heard."""
+    begun = any(attempt.first_step is not None for attempt in s.status.timeline)
+    return begun or s.status.checkpoint is not None or hearing.step(s) is not None
 
 
 def failure_of(

@@ -124,6 +124,28 @@ def test_the_exception_of_the_program_is_the_message(gang: MakeGang, injected: s
     assert trainer.verdict.message.startswith("ValueError: too many")
 
 
+STRATEGY = "from dtj_worker.training.report import Reporter as R; R.from_environment().constructing('S'); "
+
+
+@pytest.mark.parametrize("injected", ["1", "0"], ids=["told by the program", "read from its stderr"])
+@pytest.mark.parametrize(
+    ("words", "unloadable"),
+    [
+        pytest.param([sys.executable, "-c", "import nosuchmodule"], True, id="a missing module"),
+        pytest.param([sys.executable, "-c", "a b"], True, id="no Python at all"),
+        pytest.param([sys.executable, "-c", f"{STRATEGY}import nosuchmodule"], False, id="after the strategy"),
+        pytest.param(["sh", "-c", f"{sys.executable} -c 'import nosuchmodule'"], False, id="a shell's may heal"),
+    ],
+)
+def test_a_program_that_can_not_be_loaded_is_told(
+    gang: MakeGang, injected: str, words: list[str], *, unloadable: bool
+) -> None:
+    trainer = gang("worker-0", environ={"DTJ_INJECT": injected}).start("worker-0", "--", *words)
+
+    assert trainer.end() == 1
+    assert (trainer.verdict.kind, trainer.verdict.unloadable) == ("Program", unloadable), trainer.verdict
+
+
 def test_an_exception_that_ends_no_program_ends_it_all_the_same(gang: MakeGang) -> None:
     held = "import threading, time\nthreading.Thread(target=lambda: time.sleep(600)).start()\nraise ValueError('no')"
     job = gang("worker-0", limits=Limits(grace_seconds=1))

@@ -1,6 +1,7 @@
 """From an end to its Verdict: the child's own, the supervisor's, a peer's; and what is said about it."""
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -135,6 +136,41 @@ def test_a_verdict(evidence: Evidence, ending: Ending | None, kind: str, message
 )
 def test_the_message_is_the_exception(errors: list[str], message: str) -> None:
     assert verdict.judge("worker-0", 0, Evidence(Exit(1), errors=errors), None).message == message
+
+
+MISSING = "ModuleNotFoundError: No module named 'nosuchmodule'"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "unloadable"),
+    [
+        pytest.param(Evidence(Exit(1), problem=MISSING), True, id="told by the program"),
+        pytest.param(Evidence(Exit(1), errors=[*TRACEBACK, MISSING, ""]), True, id="read from its stderr"),
+        pytest.param(
+            Evidence(Exit(1), errors=['  File "train.py", line 2', "SyntaxError: invalid syntax"]),
+            True,
+            id="a script that does not even compile has no traceback",
+        ),
+        pytest.param(Evidence(Exit(1), problem="ImportError: cannot import name 'a' from 'b'"), True, id="a name"),
+        pytest.param(
+            Evidence(Exit(1), problem="ImportError: libcuda.so.1: cannot open shared object file"),
+            False,
+            id="a library may be there on another node",
+        ),
+        pytest.param(Evidence(Exit(1), problem="ValueError: no"), False, id="any other exception"),
+        pytest.param(
+            Evidence(Exit(1), errors=[*TRACEBACK, MISSING, "the data server does not answer"]),
+            False,
+            id="it was caught, and something else ended the program",
+        ),
+        pytest.param(Evidence(Exit(3), problem=MISSING), False, id="a program that chose its exit code"),
+    ],
+)
+def test_a_program_that_can_not_be_loaded(evidence: Evidence, *, unloadable: bool) -> None:
+    found = verdict.judge("worker-0", 0, replace(evidence, is_loading=True), None)
+
+    assert (found.kind, found.unloadable, verdict.death(found).unloadable) == ("Program", unloadable, unloadable)
+    assert not verdict.judge("worker-0", 0, evidence, None).unloadable
 
 
 FIRST = Death("worker-1", "Program", signal="SIGKILL", message="killed by SIGKILL")

@@ -49,6 +49,7 @@ class Attempt:
         self._loop = loop
         self._spec = job.spec
         self._is_told = job.is_told
+        self._is_python = job.program.is_python
         self._port = preflight.tensorflow_port(job.spec)
         self._port_at = loop.now
         self._probe = reach.Probe(loop)
@@ -127,4 +128,5 @@ class Attempt:
             out_of_memory=machine.oom_kills() > self._oom_kills,
             has_peers=p.has_peers,
             step=p.step,
+            is_loading=self._is_python and p.stage == "Program" and p.step is None,
         )

@@ -26,6 +26,11 @@ class Program:
     digest: str
     """Of the words and, where there is one, of the file they name: tells a later run whether it runs the same."""
 
+    @property
+    def is_python(self) -> bool:
+        """Whether Python runs it and nothing else: a shell may have fetched packages before, and that may heal."""
+        return self.is_ours or re.fullmatch(r"python[\d.]*", Path(self.command[0]).name) is not None
+
 
 def resolve(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> Program:
     """The program that the words name. ConfigFault, in one line, if there is none."""

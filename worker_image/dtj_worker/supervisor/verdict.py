@@ -38,6 +38,13 @@ COLLECTIVE_ERROR = re.compile(
 """What TensorFlow raises on the tasks that survive a peer (seen with 2.21): a consequence, never the cause."""
 
 
+UNLOADABLE = re.compile(
+    r"(SyntaxError|IndentationError|TabError|ModuleNotFoundError): |ImportError: cannot import name "
+)
+"""What says that the program itself is wrong. Not all of ImportError: a library that can't be opened may be there on
+another node."""
+
+
 @dataclass(frozen=True)
 class Exit:
     """How a process ended: exactly one of both."""
@@ -81,6 +88,8 @@ class Evidence:
     out_of_memory: bool = False
     has_peers: bool = False
     step: int | None = None
+    is_loading: bool = False
+    """A Python that has come neither to a strategy nor to a step."""
 
 
 def judge(task: str, attempt: int, evidence: Evidence, ending: Ending | None) -> Verdict:
@@ -105,7 +114,7 @@ def judge(task: str, attempt: int, evidence: Evidence, ending: Ending | None) ->
         return dataclasses.replace(found, kind="Memory", message=message)
     if said and evidence.has_peers and COLLECTIVE_ERROR.search(said):
         return dataclasses.replace(found, kind="Peer", message=message)
-    return dataclasses.replace(found, message=message)
+    return dataclasses.replace(found, message=message, unloadable=_is_unloadable(evidence))
 
 
 def without_child(task: str, attempt: int, ending: Ending) -> Verdict:
@@ -124,7 +133,8 @@ def after(verdict: Verdict, first: Death) -> Verdict:
 def death(verdict: Verdict) -> Death:
     """The same end as the chief's supervisor is told it."""
     message = one_line(verdict.message)
-    return Death(verdict.task, verdict.kind, verdict.exit_code, verdict.signal, verdict.step, message)
+    end = verdict.exit_code, verdict.signal
+    return Death(verdict.task, verdict.kind, *end, verdict.step, message, verdict.unloadable)
 
 
 def because(first: Death) -> str:
@@ -163,8 +173,19 @@ def exception_in(errors: Sequence[str]) -> str | None:
     return found
 
 
+def _is_unloadable(evidence: Evidence) -> bool:
+    """Whether an error that lies in the program was the very last thing: one that it caught may have ended nothing."""
+    said = evidence.problem or _last_line(evidence.errors) or ""
+    return evidence.is_loading and evidence.exit.code == 1 and UNLOADABLE.match(said) is not None
+
+
 def _last_words(evidence: Evidence) -> str:
-    said = [line.strip() for line in evidence.errors if line.strip() and not TENSORFLOW_LOG.match(line)]
+    said = _last_line(evidence.errors)
     if said and evidence.exit.code is not None:
-        return f"{evidence.exit}; its last line on stderr: {said[-1]}"
+        return f"{evidence.exit}; its last line on stderr: {said}"
     return str(evidence.exit)
+
+
+def _last_line(errors: Sequence[str]) -> str | None:
+    said = [line.strip() for line in errors if line.strip() and not TENSORFLOW_LOG.match(line)]
+    return said[-1] if said else None
