@@ -93,6 +93,14 @@ BEFORE_ANYTHING = [
         id="missing projected secret",
     ),
     pytest.param(
+        with_trainer(arg=["x"], env=[{"name": "A", "value": 3}]),
+        [
+            "spec.template.spec.containers[0].arg: unknown field; did you mean args?",
+            "spec.template.spec.containers[0].env[0].value: expected a text, got 3; put it in quotes",
+        ],
+        id="typos in a template",
+    ),
+    pytest.param(
         counting(rolls={}, gang={"timeoutSeconds": "soon"}),
         ["spec.rolls: ", "spec.gang.timeoutSeconds: "],
         id="every fault at once",
@@ -142,11 +150,11 @@ def test_a_fault_of_another_form(tmp_path: Path) -> None:
         run(Wish(files=[write(tmp_path, CLAIM, counting())], fail="worker@60"))
 
 
-def test_a_typo_in_a_template(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_template_that_the_api_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(
-        Ended, match=r'spec\.roles\.worker\.template: .*unknown field "spec.containers\[0\].argz"'
+        Ended, match=r'spec\.roles\.worker\.template: .*imagePullPolicy: Unsupported value: "Sometimes"'
     ) as ended:
-        run(Wish(files=[write(tmp_path, CLAIM, with_trainer(argz=["x"]))], output="json"))
+        run(Wish(files=[write(tmp_path, CLAIM, with_trainer(imagePullPolicy="Sometimes"))], output="json"))
     assert ended.value.code == BAD_MANIFEST
     (condition,) = json.loads(capsys.readouterr().out)["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("Accepted", "False", "TemplateRefused")

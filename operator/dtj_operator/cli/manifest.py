@@ -12,6 +12,7 @@ import yaml
 from dtj_operator.api import names
 from dtj_operator.api.faults import all_faults
 from dtj_operator.cli.outcome import BAD_MANIFEST, Ended
+from dtj_operator.cli.podfields import pod_field_faults
 
 Json = dict[str, Any]
 
@@ -71,7 +72,11 @@ def the_job(documents: Sequence[Document], files: Sequence[str]) -> Document:
 
 def faults(document: Document) -> list[str]:
     """Every fault of a job, each one with file and field path."""
-    return [f"{document.place}: {fault}" for fault in all_faults(document.body)]
+    told = list(all_faults(document.body))
+    # A path of which there is a line already has it in better words.
+    known = {line.partition(": ")[0] for line in told}
+    told += [line for line in pod_field_faults(document.body) if line.partition(": ")[0] not in known]
+    return [f"{document.place}: {fault}" for fault in told]
 
 
 def with_annotation(document: Document, name: str, value: str) -> Document:
