@@ -9,6 +9,7 @@ import pytest
 from dtj_operator.api.observed import Facts, ForeignChild, JobKey, Situation
 from dtj_operator.api.status import Condition, GangStatus, JobStatus, Restarts
 from dtj_operator.decide.actions import Action, Create, Delete, DeleteJob, Emit, Plan, Probe, Ungate
+from dtj_operator.decide.plan import plan as planned
 from dtj_operator.desired.objects import signed
 from dtj_operator.kube.apply import Applier, difference
 from dtj_operator.kube.client import EVENT, JOB, POD, ApiError, Json, kind_named
@@ -111,13 +112,25 @@ async def test_status_then_children_then_pods_and_the_store_knows_at_once(bench:
     assert [pod.name for pod in s.pods] == ["mnist-worker-0-1", "mnist-worker-1-1"]
     assert {child[:2] for child in s.children} == {("Service", "mnist-peers"), ("Secret", "mnist-token")}
     live = await bench.client.get(JOB, "default", "mnist")
-    assert live["status"] == {"phase": "Starting", "attempt": 1}
+    zeros = {"failures": 0, "disruptions": 0, "stalls": 0, "total": 0}
+    assert live["status"] == {"phase": "Starting", "observedGeneration": 0, "attempt": 1, "restarts": zeros}
     assert live["metadata"]["resourceVersion"] == s.resource_version
     versions = [
         int((await bench.client.get(kind, "default", name))["metadata"]["resourceVersion"])
         for kind, name in ((JOB, "mnist"), (SERVICE, "mnist-peers"), (POD, "mnist-worker-0-1"))
     ]
     assert versions == sorted(versions)
+
+
+async def test_a_job_that_is_refused_at_once_shows_its_phase_and_its_restarts(bench: Bench) -> None:
+    refused = planned(msgspec.structs.replace(bench.situation, faults=("spec.roles.worker: bad",)), NOW)
+    assert await bench.applier.apply(bench.situation, refused) == "Done"
+    live = await bench.client.get(JOB, "default", "mnist")
+    assert (live["status"]["phase"], live["status"]["restarts"]["total"]) == ("Pending", 0)
+    assert bench.situation.status == refused.status
+    assert await bench.act(status=msgspec.structs.replace(bench.situation.status, phase="Queued")) == "Done"
+    live = await bench.client.get(JOB, "default", "mnist")
+    assert (live["status"]["phase"], live["status"]["restarts"]["total"]) == ("Queued", 0)
 
 
 async def test_a_plan_for_a_job_that_has_changed_is_dropped(bench: Bench) -> None:

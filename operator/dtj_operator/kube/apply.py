@@ -229,17 +229,19 @@ class Applier:
 
 def difference(before: JobStatus, after: JobStatus) -> Json:
     """The merge patch that turns one status into the other; fields that a newer operator knows stay as they are."""
-    return _difference(msgspec.to_builtins(before), msgspec.to_builtins(after))
+    # Of a job that nobody has looked at yet, what reads as a default isn't there, and `kubectl` looks for it.
+    is_first = before.observed_generation == 0 and before != after
+    return _difference(msgspec.to_builtins(before), msgspec.to_builtins(after), is_first=is_first)
 
 
-def _difference(before: Json, after: Json) -> Json:
+def _difference(before: Json, after: Json, *, is_first: bool) -> Json:
     patch: Json = dict.fromkeys(before.keys() - after.keys())
     for name, value in after.items():
         old = before.get(name)
         if isinstance(value, dict) and isinstance(old, dict):
-            if inner := _difference(old, value):
+            if inner := _difference(old, value, is_first=is_first):
                 patch[name] = inner
-        elif value != old or name not in before:
+        elif is_first or value != old or name not in before:
             patch[name] = value
     return patch
 
