@@ -100,7 +100,7 @@ async def test_a_drain_of_one_node_after_the_other_costs_one_restart(world: Worl
 @pytest.mark.needs("Nodes")
 async def test_a_lost_node_is_left_behind(world: World) -> None:
     """The trainer there may run on, unheard; nothing waits for it longer than its pod's grace."""
-    recovery = UNFORGIVING | {"lostNodeSeconds": 30, "terminationSeconds": 10}
+    recovery = UNFORGIVING | {"lostNodeSeconds": 30}
     job = await world.submit(counting(steps=10_000, step_seconds=0.5, trainer=on(GPUS), recovery=recovery))
     before = await world.until(job, checkpoint_reached(10))
     lost = next(pod.node for pod in before.pods if pod.task == WORKER_1)
