@@ -285,6 +285,15 @@ async def test_what_kubectl_sends_in_protobuf_is_read(kubectl: Kubectl) -> None:
     assert 'namespace "ml" deleted' in await kubectl.ok("delete", "namespace", "ml")
 
 
+@pytest.mark.parametrize("options", [[], ["--validate=warn"], ["--server-side"], ["--dry-run=server"]])
+async def test_a_kind_that_is_not_there_is_said(kubectl: Kubectl, options: list[str]) -> None:
+    many = {"apiVersion": "v1", "kind": "Pods", "metadata": {"name": "a"}}
+    said = await kubectl("apply", *options, "-f", "-", manifest=many)
+    assert (said.code, said.out) == (1, "")
+    assert 'no matches for kind "Pods" in version "v1"' in said.err
+    assert "openapi" not in said.err
+
+
 async def test_drain_cordons_and_evicts(kubectl: Kubectl) -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
     await kubectl.ok("create", "-f", "-", manifest=node)

@@ -286,6 +286,8 @@ async def test_the_api_is_described_for_each_version(http: aiohttp.ClientSession
         assert references <= schemas
     spec = described["apis/test.dtj.dev/v1"]["components"]["schemas"]["dev.dtj.test.v1.Training"]["properties"]["spec"]
     assert spec["properties"]["replicas"]["description"] == "How many."
+    async with http.get("/openapi/v2") as response:
+        assert (await response.json())["swagger"] == "2.0"
 
 
 def _references(value: Any) -> Any:

@@ -17,6 +17,7 @@ Json = dict[str, Any]
 
 HEALTH = frozenset({"/healthz", "/readyz", "/livez"})
 _NOT_OFFERED = frozenset({"exec", "attach", "portforward"})
+_OPENAPI_V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
@@ -37,6 +38,8 @@ def document(api: "Api", path: str, accept: str) -> Document | None:
             return Document(b"ok", "text/plain; charset=utf-8")
         case ["version"]:
             return _document(discovery.VERSION)
+        case ["openapi", "v2"]:
+            return _openapi_v2(accept)
         case ["openapi", "v3"]:
             return _document(openapi.index(api.state))
         case ["openapi", "v3", "api", version]:
@@ -113,6 +116,17 @@ def _verb(method: str, name: str, params: Mapping[str, str]) -> str:
 def _not_offered(subresource: str) -> ApiFailure:
     told = f"the embedded cluster runs containers as local processes and does not offer {subresource}"
     return ApiFailure(501, "NotImplemented", f"{told}; attach a debugger to the process, or use a real cluster")
+
+
+def _openapi_v2(accept: str) -> Document:
+    """An empty document, which in protobuf has no bytes.
+
+    kubectl asks for it where v3 lacks a kind, and says that there is no such kind only if it gets one.
+    """
+    if "protobuf" in accept:
+        return Document(b"", _OPENAPI_V2_PROTOBUF)
+    info = {"title": "Kubernetes", "version": discovery.VERSION["gitVersion"]}
+    return _document({"swagger": "2.0", "info": info, "paths": {}})
 
 
 def _document(content: Json) -> Document:
