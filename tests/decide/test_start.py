@@ -12,7 +12,7 @@ from dtj_operator.decide.actions import Create, Delete
 from dtj_operator.decide.members import raised
 from dtj_operator.decide.plan import plan
 from dtj_operator.desired.probes import template_hash
-from dtj_worker.contract import Task
+from dtj_worker.contract import Role, Task
 from tests.decide.situations import (
     LONG_AGO,
     NOW,
@@ -39,12 +39,18 @@ BUILT_IN = spec(gang={"scheduler": "BuiltIn"})
 SEES_NODES = Facts(started_at=LONG_AGO, has_node_rights=True)
 
 
-def answered(code: int, message: str, seconds: float = 1, **fields: Any) -> Situation:
-    """A new job of whose worker the API server said this, so many seconds ago."""
+STRICTLY = 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: '
+TYPO = {"spec": {"containers": [{"name": "trainer", "image": "dtj/worker", "arg": ["train.py"]}]}}
+
+
+def answered(
+    code: int, message: str, seconds: float = 1, roles: tuple[Role, ...] = ("worker",), **fields: Any
+) -> Situation:
+    """A new job of whose worker, or other roles, the API server said this, so many seconds ago."""
     s = accepted(**fields)
     assert s.spec is not None
     answer = ProbeResult(code, message, heard_at=ago(seconds))
-    return replace(s, probes=dict(s.probes) | {template_hash(s.spec, "worker"): answer})
+    return replace(s, probes=dict(s.probes) | {template_hash(s.spec, role): answer for role in roles})
 
 
 def queued(job_fields: Situation, **gang: Any) -> Situation:
@@ -70,12 +76,37 @@ def queued(job_fields: Situation, **gang: Any) -> Situation:
         ),
         pytest.param(new(spec=None), "Pending", "False Invalid", "spec: it can't be read", [], id="no spec at all"),
         pytest.param(
-            answered(422, 'unknown field "spec.contaners"'),
+            answered(400, f'{STRICTLY}unknown field "spec.containers[0].arg"', job=spec(template=TYPO)),
             "Pending",
             "False TemplateRefused",
-            'spec.roles.worker.template: unknown field "spec.contaners"',
+            'spec.template: unknown field "spec.containers[0].arg"',
             [],
-            id="a typo in a template",
+            id="a typo in the template",
+        ),
+        pytest.param(
+            answered(
+                400,
+                f'{STRICTLY}unknown field "spec.containers[0].arg", unknown field "spec.nodeSelektor"',
+                job=spec(roles={"worker": {"replicas": 2, "template": TYPO}}),
+            ),
+            "Pending",
+            "False TemplateRefused",
+            'spec.roles.worker.template: unknown field "spec.containers[0].arg", unknown field "spec.nodeSelektor"',
+            [],
+            id="two typos in a role's own template",
+        ),
+        pytest.param(
+            answered(
+                400,
+                f'{STRICTLY}unknown field "spec.contaners"',
+                roles=("worker", "ps"),
+                job=spec(template=TYPO | {"contaners": []}, roles={"chief": {}, "ps": {}}),
+            ),
+            "Pending",
+            "False TemplateRefused",
+            'spec.template: unknown field "spec.contaners"',
+            [],
+            id="one typo is told once, whatever roles it is in",
         ),
         pytest.param(
             answered(403, "pods is forbidden: no service account", seconds=301),

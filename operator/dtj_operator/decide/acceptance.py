@@ -1,5 +1,7 @@
 """Whether a job may start at all: its manifest, its names, its pods as the API server sees them. Nothing runs here."""
 
+import re
+
 from msgspec.structs import replace
 
 from dtj_operator.api import names
@@ -14,6 +16,7 @@ from dtj_operator.decide.members import Members
 from dtj_operator.decide.report import edited
 from dtj_operator.decide.stopping import deletes
 from dtj_operator.decide.words import is_quota
+from dtj_operator.desired.overlay import templates_with
 from dtj_operator.desired.pods import pod
 from dtj_operator.desired.probes import probe_of, template_hash
 from dtj_operator.desired.topology import spec_of, topology_faults
@@ -21,6 +24,8 @@ from dtj_operator.gang.choose import choose
 from dtj_worker.contract import Role
 
 MOST_NAMED = 3
+_UNKNOWN = re.compile(r'unknown field "([^"]+)"')
+"""What the API server says of a field, after a preamble about decoding, by its path in the pod."""
 
 
 def unreadable(s: Situation, now: Time) -> Plan | None:
@@ -45,7 +50,8 @@ def not_acceptable(s: Situation, m: Members, now: Time) -> Plan | None:
     answers = {task.role: probe_of(s, task.role) for task in m.topology.tasks}
     refused = {role: answer for role, answer in answers.items() if answer is not None and _is_refusal(answer)}
     if refused:
-        words = "; ".join(f"spec.roles.{role}.template: {answer.message}" for role, answer in refused.items())
+        told = dict.fromkeys(_refusal(s, role, answer.message) for role, answer in refused.items())
+        words = "; ".join(told)
         dues = {role: refused_template(answer) for role, answer in refused.items()}
         again = [probe(s, m, role) for role, due in dues.items() if due is not None and due.due <= now]
         return _refuse(s, "TemplateRefused", words, now, *again)
@@ -106,6 +112,16 @@ def _left_behind(child: ForeignChild) -> str:
     if child.terminating:
         return f"waits for {child.kind} {child.name} of an earlier job to be gone"
     return f"{child.kind} {child.name} belongs to no job that lives; it is waited for, remove it if it stays"
+
+
+def _refusal(s: Situation, role: Role, message: str) -> str:
+    """Why the API server takes no pod of the role, and in which of the manifest's templates that lies."""
+    unknown = _UNKNOWN.findall(message)
+    if not unknown:
+        return f"spec.roles.{role}.template: {message}"
+    where = templates_with(spec_of(s), role, [path.rpartition(".")[2].partition("[")[0] for path in unknown])
+    fields = ", ".join(f'unknown field "{path}"' for path in unknown)
+    return f"{where}: {fields}"
 
 
 def _is_refusal(answer: ProbeResult) -> bool:

@@ -4,7 +4,7 @@ Total: a template is whatever the user wrote, and what makes no sense is passed 
 its own words.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -55,6 +55,15 @@ def role_template(spec: JobSpec, role: Role) -> dict[str, Any]:
     own = getattr(spec.roles, role)
     merged = overlay(spec.template, None if own is None else own.template)
     return merged if isinstance(merged, dict) else {}
+
+
+def templates_with(spec: JobSpec, role: Role, names: Iterable[str]) -> str:
+    """The path of the template, or templates, from which a role's pods have the fields of these names."""
+    own = getattr(spec.roles, role)
+    laid = {"spec.template": spec.template, f"spec.roles.{role}.template": None if own is None else own.template}
+    wanted = set(names)
+    found = [path for path, template in laid.items() if wanted & set(_field_names(template))]
+    return " and ".join(found or [path for path, template in laid.items() if template is not None])
 
 
 def overlay(under: Any, over: Any) -> Any:
@@ -108,6 +117,13 @@ def containers(template: Mapping[str, Any], field: str = "containers") -> list[d
 def mapping(value: Any) -> dict[str, Any]:
     """The value where it is a mapping, else an empty one."""
     return value if isinstance(value, dict) else {}
+
+
+def _field_names(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _field_names(inner)
 
 
 def _lists(under: Sequence[Any], over: Sequence[Any], rule: ListRule) -> list[Any]:
