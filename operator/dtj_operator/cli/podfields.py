@@ -55,7 +55,8 @@ def _within(shape: Shape, at: Parts, value: Any) -> Iterator[tuple[Parts, str]]:
     if shape.form == "any" or value is None:
         return
     types, expected = _EXPECTED[shape.form]
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+    # A `bool` is an `int` to Python.
+    if type(value) not in types:
         # YAML reads `value: 3` as a number and `value: yes` as true.
         quoted = "; put it in quotes" if shape.form == "string" and not isinstance(value, dict | list) else ""
         yield at, f"expected {expected}, got {_shown(value)}{quoted}"
