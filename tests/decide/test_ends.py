@@ -76,6 +76,45 @@ def test_success(pods: list[PodView], job: Any, phase: str, reason: str) -> None
     assert reason in made.reason
 
 
+@pytest.mark.parametrize(
+    ("pods", "phase", "ready", "counts"),
+    [
+        pytest.param(
+            [told("worker-0", "Config"), running("worker-1")],
+            "Failed",
+            "0/2",
+            RoleStatus(desired=2, scheduled=2, failed=1),
+            id="a peer of the culprit that is being stopped",
+        ),
+        pytest.param(
+            [told("worker-0", "Config"), exited("worker-1", 0)],
+            "Failed",
+            "0/2",
+            RoleStatus(desired=2, scheduled=2, succeeded=1, failed=1),
+            id="a worker's success is of no use to a failed job",
+        ),
+        pytest.param(
+            [DONE, exited("worker-1", 0)],
+            "Succeeded",
+            "2/2",
+            RoleStatus(desired=2, scheduled=2, succeeded=2),
+            id="all have succeeded",
+        ),
+        pytest.param(
+            [DONE, exited("worker-1", 1)],
+            "Succeeded",
+            "1/2",
+            RoleStatus(desired=2, scheduled=2, succeeded=1, failed=1),
+            id="the chief's success is enough",
+        ),
+    ],
+)
+def test_nothing_of_a_job_that_is_over_runs(pods: list[PodView], phase: str, ready: str, counts: RoleStatus) -> None:
+    s = attempt(pods)
+    status = after(s, plan(s, NOW))
+    assert (status.phase, status.ready, status.roles["worker"]) == (phase, ready, counts)
+
+
 def test_others_are_stopped_30_seconds_after_the_chief_s_success() -> None:
     s = attempt([DONE, running("worker-1")])
     made = plan(s, NOW)

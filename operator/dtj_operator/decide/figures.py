@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dtj_operator.api.bounds import cut
 from dtj_operator.api.observed import Situation
-from dtj_operator.api.status import ConditionType, JobStatus, Progress, RoleStatus, Time
+from dtj_operator.api.status import FINAL, ConditionType, JobStatus, Progress, RoleStatus, Time
 from dtj_operator.decide import deadlines, hearing
 from dtj_operator.decide.clock import current_attempt
 from dtj_operator.decide.conditions import condition, says
@@ -42,7 +42,8 @@ def told(s: Situation, m: Members, before: JobStatus, now: Time) -> tuple[JobSta
 
 
 def _counted(s: Situation, m: Members) -> JobStatus:
-    """Pods by role, and why those that start take their time."""
+    """Pods by role, and why those that start take their time. Of a final job none runs: what still does is stopped."""
+    is_over = s.status.phase in FINAL
     roles: dict[str, RoleStatus] = {}
     for role in dict.fromkeys(task.role for task in m.topology.tasks):
         tasks = [task for task in m.topology.tasks if task.role == role]
@@ -51,12 +52,14 @@ def _counted(s: Situation, m: Members) -> JobStatus:
         roles[role] = RoleStatus(
             desired=len(tasks),
             scheduled=done + sum(pod.node is not None for pod in pods),
-            running=sum(pod.stage == "Running" for pod in pods),
+            running=0 if is_over else sum(pod.stage == "Running" for pod in pods),
             succeeded=done + sum(pod.stage == "Succeeded" for pod in pods),
             failed=sum(pod.stage == "Failed" for pod in pods),
         )
     gang = [count for role, count in roles.items() if role != "evaluator"]
-    ready = f"{sum(count.running + count.succeeded for count in gang)}/{len(m.topology.gang)}"
+    # A task that ended 0 counts for an attempt that goes on, or has succeeded; of a failed job it is of no use.
+    there = 0 if s.status.phase == "Failed" else sum(count.running + count.succeeded for count in gang)
+    ready = f"{there}/{len(m.topology.gang)}"
     return _with_waits(s, m, replace(s.status, roles=roles, ready=ready))
 
 
