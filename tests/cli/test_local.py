@@ -109,6 +109,9 @@ async def test_logs_of_a_job_that_is_over(tmp_path: Path) -> None:
         none = await cluster.dtj("logs", "count", "--attempt", "7")
         assert (none.code, none.out) == (1, "")
         assert none.err.startswith("there is no pod of attempt 7 (the job is Succeeded: ")
+        stranger = await cluster.dtj("logs", "count", "--task", "worker-9", "-f")
+        assert (stranger.code, stranger.out) == (2, "")
+        assert stranger.err == "count has no worker-9; its tasks are worker-0, worker-1\n"
         over = await cluster.dtj("suspend", "count")
         assert over.code == 1
         assert over.err.startswith("count is over (Succeeded: ")

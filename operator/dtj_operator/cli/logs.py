@@ -10,17 +10,19 @@ import msgspec
 import urllib3
 from kubernetes.client import ApiException
 
-from dtj_operator.api.parse import parse_status
+from dtj_operator.api.parse import parse_status, salvage
 from dtj_operator.cli import pods, story
 from dtj_operator.cli.outcome import BAD_MANIFEST, FAILED, Ended
 from dtj_operator.cli.remote import Access, Remote
 from dtj_operator.kube import views
 from dtj_worker.codec import ContractError
-from dtj_worker.contract import Task
+from dtj_worker.contract import ROLES, Task
 
 Json = dict[str, Any]
 
 _LOOK_SECONDS = 1.0
+_MOST_TASKS = 8
+"""That are named one by one."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -39,6 +41,8 @@ def logs(access: Access, name: str, *, task: str | None, attempt: int | None, fo
     remote = Remote(access)
     job = remote.job(name)
     sources = _chosen(_sources(remote, job), wanted, attempt)
+    if wanted is not None and not sources and (stranger := _stranger(job, wanted)):
+        raise Ended(BAD_MANIFEST, [stranger])
     if not follow:
         if not sources:
             raise Ended(FAILED, [_nothing(job, wanted, attempt)])
@@ -104,6 +108,20 @@ def _chosen(sources: Sequence[Source], task: Task | None, attempt: int | None, *
     """Those asked for; of each task's pods the newest, unless `every` one is wanted or an attempt is named."""
     found = [s for s in sources if task in (None, s.task) and attempt in (None, s.attempt)]
     return found if every else list({source.task: source for source in found}.values())
+
+
+def _stranger(job: Json, task: Task) -> str | None:
+    """That the job has no such task, and which it has; None where it has it, or can't be read."""
+    spec, _ = salvage(job)
+    if spec is None:
+        return None
+    roles = {role: own.replicas for role in ROLES if (own := getattr(spec.roles, role)) is not None}
+    if task.index < roles.get(task.role, 0):
+        return None
+    shown = [f"{role}-{index}" for role, count in roles.items() for index in range(count)]
+    if len(shown) > _MOST_TASKS:
+        shown = [f"{role}-0" + (f" to {role}-{count - 1}" if count > 1 else "") for role, count in roles.items()]
+    return f"{job['metadata']['name']} has no {task}; its tasks are {', '.join(shown)}"
 
 
 def _nothing(job: Json, task: Task | None, attempt: int | None) -> str:
