@@ -48,11 +48,27 @@ def test_what_a_person_should_know_besides() -> None:
         ("Normal", "Running"),
     ]
     world.edit(suspend=True)
-    assert told(world.settle()) == [("Normal", "Restarting")]
+    assert told(world.settle()) == [("Normal", "Suspending")]
     world.reap()
     assert told(world.settle()) == [("Normal", "Suspended")]
     world.edit(suspend=False)
     assert ("Normal", "Queued") in told(world.settle())
+
+
+def test_a_job_is_suspended_while_it_backs_off() -> None:
+    world = World(spec())
+    world.run()
+    world.end("mnist-worker-1-0", 1)
+    assert told(world.settle()) == [("Warning", "Application")]
+    world.edit(suspend=True)
+    assert told(world.settle()) == [("Normal", "Suspending")]
+
+
+def test_a_restart_on_request_is_called_a_restart() -> None:
+    world = World(spec())
+    world.run()
+    world.edit(restart_request="now")
+    assert told(world.settle()) == [("Normal", "Restarting")]
 
 
 def test_a_gang_that_misses_its_time_and_a_job_that_gives_up() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dtj_operator.api.status import ConditionType, JobStatus
 from dtj_operator.decide.actions import Emit
-from dtj_operator.decide.conditions import condition
+from dtj_operator.decide.conditions import condition, says
 
 WARNINGS: tuple[tuple[ConditionType, str], ...] = (
     ("Accepted", "False"),
@@ -31,6 +31,8 @@ def _of_phase(before: JobStatus, after: JobStatus) -> Iterator[Emit]:
     elif after.phase == "Failed" and before.phase != "Failed":
         failed = condition(after, "Failed")
         yield Emit("Warning", failed.reason if failed else "Failed", words)
+    elif says(after, "Suspended", "Suspending") and not says(before, "Suspended", "Suspending"):
+        yield Emit("Normal", "Suspending", words)
     elif after.attempt > before.attempt:
         failure = after.last_failure if after.last_failure != before.last_failure else None
         yield Emit("Warning", failure.failure_class, words) if failure else Emit("Normal", "Restarting", words)
