@@ -121,8 +121,17 @@ async def test_logs_of_a_job_that_is_over(tmp_path: Path) -> None:
 async def test_no_cluster(tmp_path: Path, command: str) -> None:
     ended = await dtj(command, "count", "--kubeconfig", "nowhere", folder=tmp_path)
     assert (ended.code, ended.out) == (3, "")
-    assert ended.err.startswith("no cluster: ")
-    assert ended.err.endswith("; `dtj local` starts one on this machine\n")
+    assert ended.err == "no cluster: there is no kubeconfig nowhere; `dtj local` starts one on this machine\n"
+
+
+async def test_a_context_that_the_kubeconfig_lacks(tmp_path: Path) -> None:
+    write_kubeconfig(tmp_path, "http://127.0.0.1:1")
+    ended = await dtj("status", "--context", "there", folder=tmp_path, KUBECONFIG="kubeconfig")
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err == (
+        "no cluster: kubeconfig: Invalid kube-config file. Expected object with name there in kubeconfig/contexts "
+        "list; `dtj local` starts one on this machine\n"
+    )
 
 
 @pytest.mark.parametrize("text", ["a: [b", "[]", "\x00", "clusters: 3\ncontexts: []\ncurrent-context: a"])

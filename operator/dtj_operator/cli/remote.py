@@ -1,9 +1,11 @@
 """A cluster as a kubeconfig names it: jobs and their pods, by the official client, which is slow to import."""
 
 import ipaddress
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -37,15 +39,18 @@ class Remote:
 
     def __init__(self, access: Access) -> None:
         settings = kubernetes.client.Configuration()
+        # As the client looks for it. Several may be named, of which one is enough.
+        named = access.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
         try:
             kubernetes.config.load_kube_config(access.kubeconfig, access.context, client_configuration=settings)
             _, active = kubernetes.config.list_kube_config_contexts(config_file=access.kubeconfig)
         except (kubernetes.config.ConfigException, OSError) as problem:
-            raise Ended(NO_CLUSTER, [f"no cluster: {problem}; `dtj local` starts one on this machine"]) from None
+            is_there = any(Path(file).expanduser().exists() for file in named.split(os.pathsep))
+            told = f"{named}: {_sentence(problem)}" if is_there else f"there is no kubeconfig {named}"
+            raise Ended(NO_CLUSTER, [f"no cluster: {told}; `dtj local` starts one on this machine"]) from None
         except (yaml.YAMLError, UnicodeError, LookupError, TypeError, AttributeError) as problem:
             # What the client stumbles over in a file that is something else.
-            words = " ".join(str(problem).split())
-            raise Ended(NO_CLUSTER, [f"{access.kubeconfig or 'KUBECONFIG'}: no kubeconfig: {words}"]) from None
+            raise Ended(NO_CLUSTER, [f"{named}: no kubeconfig: {_sentence(problem)}"]) from None
         if _is_here(settings.host):
             # As kubectl has it: no proxy is asked for what is on this machine.
             settings.proxy = None
@@ -116,6 +121,12 @@ class Remote:
             raise ApiException(http_resp=answer, body=answer.read().decode(errors="replace"))
         response: urllib3.BaseHTTPResponse = answer.response
         return response
+
+
+def _sentence(problem: Exception) -> str:
+    """In one line, which goes on behind it."""
+    told = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+    return " ".join(told.split()).removesuffix(".")
 
 
 @contextmanager
