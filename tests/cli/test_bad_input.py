@@ -120,11 +120,21 @@ def test_told_before_anything_is_started(tmp_path: Path, job: Json, lines: Seque
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        pytest.param("a: [", "no YAML: ", id="no YAML"),
-        pytest.param("- 1", "a manifest is an object with apiVersion, kind and metadata", id="a list"),
         pytest.param(
-            "", "there is no DistributedTrainingJob (apiVersion dtj.dev/v1alpha1) in it, only nothing", id="empty"
+            "a:\n  b: [",
+            "job.yaml: no YAML: line 3, column 1: while parsing a flow node: did not find expected node content",
+            id="no YAML",
         ),
+        pytest.param("a: \x00", "job.yaml: no YAML: ", id="no text"),
+        pytest.param(
+            "kind: A\nspec:\n  roles: 1\n  more: 2\n  roles: 3",
+            "job.yaml: line 5: 'roles' is there again, first in line 3; leave one of them",
+            id="a key twice",
+        ),
+        pytest.param("{a: {b: 1, b: 2}}", "line 1: 'b' is there again, first in line 1", id="a key twice in a line"),
+        pytest.param("- 1", "a manifest is an object with apiVersion, kind and metadata", id="a list"),
+        pytest.param("", "job.yaml: it is empty; a DistributedTrainingJob is expected in it", id="empty"),
+        pytest.param("---\n# later\n---\n", "job.yaml: it is empty", id="nothing but comments"),
         pytest.param("&a [*a]", "nested too deep, or contains itself", id="endless"),
         pytest.param("a: .nan\nkind: Pod", "it holds what JSON can't: the number nan", id="no number"),
         pytest.param("kind: Pod", "there is no DistributedTrainingJob", id="another kind"),
@@ -138,6 +148,14 @@ def test_no_manifest(tmp_path: Path, text: str, line: str) -> None:
         run(Wish(files=[str(file)]))
     assert ended.value.code == BAD_MANIFEST
     assert line in ended.value.lines[0]
+
+
+def test_keys_that_are_there_once(tmp_path: Path) -> None:
+    """What is merged in may be overridden, and what is there by an alias is there once."""
+    file = tmp_path / "job.yaml"
+    file.write_text("a: &a {b: 1, c: 2}\nd: &d {<<: *a, b: 3}\ne: {<<: [*a, *d], b: 4}\nf: [*d, *d]")
+    (document,) = read([str(file)])
+    assert document.body["e"] == {"b": 4, "c": 2}
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -86,7 +86,9 @@ def with_annotation(document: Document, name: str, value: str) -> Document:
 
 
 def _no_job(documents: Sequence[Document], files: Sequence[str]) -> Ended:
-    kinds = ", ".join(sorted({str(document.body.get("kind")) for document in documents})) or "nothing"
+    if not documents:
+        return Ended(BAD_MANIFEST, [f"{_shown(*files)}: it is empty; a {names.KIND} is expected in it"])
+    kinds = ", ".join(sorted({str(document.body.get("kind")) for document in documents}))
     told = f"{_shown(*files)}: there is no {names.KIND} (apiVersion {names.API_VERSION}) in it, only {kinds}"
     return Ended(BAD_MANIFEST, [told])
 
@@ -101,12 +103,15 @@ def _documents(file: str) -> Iterator[Document]:
     try:
         text = sys.stdin.buffer.read() if file == STANDARD_INPUT else Path(file).read_bytes()
         # Empty documents, as after a last `---`, are none.
-        found = [body for body in yaml.load_all(text, Loader=_Loader) if body is not None]
+        found = [body for body in _loaded(text, shown) if body is not None]
         if max((_values(body, {}) for body in found), default=0) > MOST_VALUES:
             raise Ended(BAD_MANIFEST, [f"{shown}: its aliases stand for more than {MOST_VALUES} values"])
         found = [msgspec.json.decode(msgspec.json.encode(body)) for body in found]
     except OSError as problem:
         raise Ended(BAD_MANIFEST, [f"{shown}: {problem.strerror}"]) from None
+    except yaml.MarkedYAMLError as problem:
+        told = ": ".join(words for words in (problem.context, problem.problem) if words)
+        raise Ended(BAD_MANIFEST, [f"{shown}: no YAML: {_at(problem.problem_mark)}{told}"]) from None
     except (yaml.YAMLError, UnicodeError) as problem:
         raise Ended(BAD_MANIFEST, [f"{shown}: no YAML: {' '.join(str(problem).split())}"]) from None
     except RecursionError:
@@ -119,6 +124,51 @@ def _documents(file: str) -> Iterator[Document]:
         if not isinstance(body, dict):
             raise Ended(BAD_MANIFEST, [f"{place}: a manifest is an object with apiVersion, kind and metadata"])
         yield Document(body, place, folder)
+
+
+def _loaded(text: bytes, shown: str) -> Iterator[Any]:
+    """Each document. Ended where a key is there twice, of which the last one would count without a word."""
+    loader = _Loader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if told := [f"{shown}: {fault}" for fault in _twice(node)]:
+                raise Ended(BAD_MANIFEST, told)
+            yield loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _twice(root: yaml.Node | None) -> list[str]:
+    """A line for each key that a map has more than once, in the file's order."""
+    found: dict[int, str] = {}
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        # By an alias a node is there several times, and may hold itself.
+        if not isinstance(node, yaml.CollectionNode) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if not isinstance(node, yaml.MappingNode):
+            waiting += node.value
+            continue
+        first: dict[tuple[str, str], int] = {}
+        for key, value in node.value:
+            waiting += key, value
+            # `<<` may be repeated: each brings in another map.
+            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                continue
+            mark, known = key.start_mark, (key.tag, key.value)
+            if known in first:
+                there = f"{key.value!r:.80} is there again, first in line {first[known]}"
+                found[mark.index] = f"line {mark.line + 1}: {there}; leave one of them"
+            first.setdefault(known, mark.line + 1)
+    return [found[index] for index in sorted(found)]
+
+
+def _at(mark: Any) -> str:
+    return "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
 
 
 def _items(body: Any) -> list[Any]:
