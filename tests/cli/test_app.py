@@ -1,5 +1,6 @@
 """The command line itself: its page agrees with it, it is quick to import, and mistakes end in a line."""
 
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -34,6 +35,12 @@ def test_nothing_slow_is_imported_before_a_command_is_known() -> None:
     program = "import sys, dtj_operator.cli.app; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"rich", "kubernetes", "msgspec", "yaml", "aiohttp", "kopf", "asyncio"} & set(done.stdout.split())
+
+
+async def test_the_version(tmp_path: Path) -> None:
+    ended = await dtj("--version", folder=tmp_path)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(f"dtj {importlib.metadata.version('dtj-operator')}, ")
 
 
 @pytest.mark.parametrize(

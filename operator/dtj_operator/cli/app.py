@@ -1,5 +1,6 @@
 """The `dtj` command: what can be asked for, and its options. What a command does is imported when it is used."""
 
+import platform
 import signal
 import sys
 from pathlib import Path
@@ -53,6 +54,23 @@ def main() -> None:
         sys.exit(outcome.INTERRUPTED)
     finally:
         sys.stdout.flush()
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"dtj {version('dtj-operator')}, Python {platform.python_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _dtj(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print which dtj this is.")
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
