@@ -47,6 +47,11 @@ async def test_the_version(tmp_path: Path) -> None:
     ("arguments", "line"),
     [
         pytest.param(["run"], "Missing option '--filename' / '-f'", id="no file"),
+        pytest.param(
+            ["run", "plain.yaml", "--nodes", "2"],
+            "dtj run takes manifests by an option; did you mean -f plain.yaml?\n",
+            id="a file without its option",
+        ),
         pytest.param(["run", "-f", "x", "-o", "xml"], "--output xml: json or yaml", id="another output"),
         pytest.param(
             ["run", "-f", "x", "--map", "data=."], "--map data=.: expected /path/in/the/pod=folder/here", id="map"

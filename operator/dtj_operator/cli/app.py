@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from dtj_operator.cli import outcome, streams
 
@@ -56,6 +57,18 @@ def main() -> None:
         sys.stdout.flush()
 
 
+class _OfFiles(typer.core.TyperCommand):
+    """A command of manifests: one that is named without its option is told what was meant."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not any(word.startswith(("-f", "--filename", "--help")) for word in args):
+            for word in args:
+                if word.endswith((".yaml", ".yml", ".json")):
+                    told = f"{ctx.command_path} takes manifests by an option; did you mean -f {word}?"
+                    raise outcome.Ended(outcome.BAD_MANIFEST, [told])
+        return super().parse_args(ctx, args)
+
+
 def _version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
@@ -73,7 +86,7 @@ def _dtj(
     pass
 
 
-@app.command()
+@app.command(cls=_OfFiles)
 def run(
     filename: Files,
     fail: Annotated[
@@ -113,7 +126,7 @@ def run(
     sys.exit(run_job(wish))
 
 
-@app.command()
+@app.command(cls=_OfFiles)
 def validate(filename: Files) -> None:
     """Tell every fault of the jobs in a file, each with its field path. No cluster is asked."""
     from dtj_operator.cli.validate import validate as validate_files
@@ -121,7 +134,7 @@ def validate(filename: Files) -> None:
     sys.exit(validate_files(filename))
 
 
-@app.command()
+@app.command(cls=_OfFiles)
 def render(
     filename: Files, output: Annotated[str, typer.Option("--output", "-o", help="yaml or json.")] = "yaml"
 ) -> None:
