@@ -244,6 +244,63 @@ def test_how_often_progress_is_told(training: TrainingView, since_told: float, s
     assert plan(s, NOW).status is None
 
 
+@pytest.mark.parametrize(
+    ("pods", "training", "phase", "step"),
+    [
+        pytest.param(
+            [running("worker-0"), exited("worker-1")], heard(412), "Restarting", 412, id="as far as was heard"
+        ),
+        pytest.param(
+            [running("worker-0"), told("worker-1", "Program", step=413)],
+            heard(412),
+            "Restarting",
+            413,
+            id="as its end tells",
+        ),
+        pytest.param(
+            [told("worker-0", "Program", step=411), running("worker-1")], heard(412), "Restarting", 412, id="never back"
+        ),
+        pytest.param([running("worker-0"), exited("worker-1")], None, "Restarting", 400, id="no more than was told"),
+        pytest.param(
+            [running("worker-0"), told("worker-1", "Config", step=413)], None, "Failed", 413, id="the job fails"
+        ),
+        pytest.param(
+            [told("worker-0", "Done", step=420), told("worker-1", "Done", step=420)],
+            heard(412),
+            "Succeeded",
+            420,
+            id="the job succeeds",
+        ),
+        pytest.param(
+            [told("worker-0", "Done", step=420), running("worker-1")], heard(412), "Running", 420, id="its chief does"
+        ),
+    ],
+)
+def test_where_an_attempt_has_ended_is_told(
+    pods: list[PodView], training: TrainingView | None, phase: str, step: int
+) -> None:
+    status = {"progress": Progress(at=ago(20), step=400, epoch=3, eta=NOW + timedelta(seconds=60))}
+    s = attempt(pods, training=training, status=status)
+    ended = after(s, plan(s, NOW))
+    assert ended.phase == phase
+    assert ended.progress is not None
+    assert ended.progress.step == step
+    assert plan(replace(s, status=ended), NOW).status is None
+
+
+def test_a_new_attempt_tells_of_no_step_of_the_one_before() -> None:
+    s = attempt([running("worker-0"), told("worker-1", "Program", step=413)], training=heard(412))
+    s = replace(s, status=after(s, plan(s, NOW)), pods=())
+    s = replace(s, status=after(s, plan(s, NOW)))
+    assert s.status.progress is not None
+    s = replace(s, pods=(running("worker-0", 1, started_at=ago(9)), running("worker-1", 1, started_at=ago(9))))
+    begun = after(s, plan(s, NOW))
+    assert (begun.phase, begun.attempt, begun.progress) == ("Starting", 1, None)
+    first = after(s, plan(replace(s, status=begun, training=heard(1, number=1)), NOW))
+    assert first.progress is not None
+    assert first.progress.step == 1
+
+
 def test_the_end_is_foretold_by_the_pace_of_the_attempt() -> None:
     """The first step was 3000 s ago, at epoch 2 of 10; now it is epoch 6."""
     s = attempt(

@@ -15,12 +15,13 @@ from dtj_operator.api.status import Attempt, GangStatus, JobStatus, LastFailure,
 from dtj_operator.decide import cordons
 from dtj_operator.decide.actions import Failure, Ruling
 from dtj_operator.decide.conditions import says, with_condition
+from dtj_operator.decide.figures import last_progress
 from dtj_operator.decide.members import Members, finished_outside, raised, with_finished
 from dtj_operator.decide.starts import TIMELINE
 from dtj_worker.contract import Task
 
 
-def restarting(s: Situation, m: Members, outcome: str, words: str, now: Time) -> JobStatus:
+def restarting(s: Situation, m: Members, outcome: str, words: str, now: Time, *, step: int | None = None) -> JobStatus:
     """The attempt is over: its number, and the rounds of the whole gang, rise."""
     gang = replace(s.status.gang, admitted_at=None, queued_at=None, waiting_for=None)
     status = replace(
@@ -32,6 +33,7 @@ def restarting(s: Situation, m: Members, outcome: str, words: str, now: Time) ->
         finished=finished_outside(s.status, m.topology.gang),
         gang=gang,
         timeline=_closed(s.status, outcome, now),
+        progress=last_progress(s, step, now),
     )
     status = with_condition(status, "GangScheduled", "False", "BackingOff", words, now=now)
     return with_condition(_not_stalled(status, now), "Training", "False", "Restarting", words, now=now)
@@ -39,7 +41,7 @@ def restarting(s: Situation, m: Members, outcome: str, words: str, now: Time) ->
 
 def restarting_after(s: Situation, m: Members, failure: Failure, ruling: Ruling, now: Time) -> JobStatus:
     """A failure is counted in the same value that stops its attempt."""
-    status = restarting(s, m, failure.kind, f"{failure}: {ruling}", now)
+    status = restarting(s, m, failure.kind, f"{failure}: {ruling}", now, step=failure.step)
     status = _with_failure(status, failure, ruling, now)
     return replace(status, recovery=cordons.left(status.recovery, failure, m.gang.values()))
 
@@ -72,19 +74,21 @@ def requested(s: Situation, m: Members, now: Time) -> JobStatus:
     return replace(status, restart_request=s.spec.restart_request if s.spec else None, recovery=recovery)
 
 
-def failed(s: Situation, reason: Reason, words: str, outcome: str, now: Time) -> JobStatus:
-    status = _final(s, "Failed", words, outcome, now)
+def failed(s: Situation, reason: Reason, words: str, outcome: str, now: Time, *, step: int | None = None) -> JobStatus:
+    status = _final(s, "Failed", words, outcome, now, step=step)
     return with_condition(status, "Failed", "True", reason, words, now=now)
 
 
 def failed_after(s: Situation, failure: Failure, ruling: Ruling, now: Time) -> JobStatus:
-    status = failed(s, ruling.fails_as or "Configuration", f"{failure}: {ruling}", failure.kind, now)
+    words = f"{failure}: {ruling}"
+    status = failed(s, ruling.fails_as or "Configuration", words, failure.kind, now, step=failure.step)
     return _with_failure(status, failure, ruling, now)
 
 
 def succeeding(s: Situation, m: Members, done: Iterable[Task], words: str, now: Time) -> JobStatus:
     """The success policy holds; what still runs gets its time to end."""
     begun = s.status.gang.admitted_at or now
+    chief = m.wanted.get(m.topology.chief)
     timeline = s.status.timeline
     if not timeline or timeline[-1].attempt != s.status.attempt:
         # A gang may run to its end between two looks at it.
@@ -97,6 +101,7 @@ def succeeding(s: Situation, m: Members, done: Iterable[Task], words: str, now: 
         finished=with_finished(s.status, done),
         start_time=s.status.start_time or begun,
         timeline=timeline,
+        progress=last_progress(s, chief.verdict.step if chief and chief.verdict else None, now),
     )
     if any(task.role == "evaluator" and task not in m.finished for task in m.topology.tasks):
         return with_condition(status, "Training", "True", "EvaluatorFinishing", words, now=now)
@@ -143,7 +148,7 @@ def resumed(s: Situation, now: Time) -> JobStatus:
     return with_condition(status, "Suspended", "False", "Resumed", "spec.suspend is false", now=now)
 
 
-def _final(s: Situation, phase: Phase, words: str, outcome: str, now: Time) -> JobStatus:
+def _final(s: Situation, phase: Phase, words: str, outcome: str, now: Time, *, step: int | None = None) -> JobStatus:
     gang = replace(s.status.gang, admitted_at=None, waiting_for=None, not_before=None)
     status = replace(
         s.status,
@@ -153,6 +158,7 @@ def _final(s: Situation, phase: Phase, words: str, outcome: str, now: Time) -> J
         cleanup="Pending",
         gang=gang,
         timeline=_closed(s.status, outcome, now),
+        progress=last_progress(s, step, now),
         recovery=replace(s.status.recovery, not_before=None),
     )
     return with_condition(_not_stalled(status, now), "Training", "False", "Ended", words, now=now)

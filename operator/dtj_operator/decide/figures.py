@@ -41,6 +41,17 @@ def told(s: Situation, m: Members, before: JobStatus, now: Time) -> tuple[JobSta
     return (complete, None) if min(dues) <= now else (before, min(dues))
 
 
+def last_progress(s: Situation, step: int | None, now: Time) -> Progress | None:
+    """The progress of the present attempt at its end: all that was heard of it, up to the step that its end tells.
+
+    Steps that took no time were never told.
+    """
+    known = _progress(s, s.status)
+    if step is not None and (known is None or known.step is None or known.step < step):
+        known = replace(known or Progress(at=now), at=now, step=step)
+    return known
+
+
 def _counted(s: Situation, m: Members) -> JobStatus:
     """Pods by role, and why those that start take their time. Of a final job none runs: what still does is stopped."""
     is_over = s.status.phase in FINAL
@@ -85,7 +96,8 @@ def _with_words(status: JobStatus, kind: ConditionType, words: str) -> JobStatus
 
 def _progress(s: Situation, status: JobStatus) -> Progress | None:
     """The newest word about the training; the last one stands while there is no newer."""
-    if s.training is None or not hearing.speaks(s) or status.phase not in ("Starting", "Running"):
+    is_under_way = status.phase in ("Starting", "Running") and status.chief_finished_at is None
+    if s.training is None or not hearing.speaks(s) or not is_under_way:
         return status.progress
     training, old = s.training.status, status.progress
     new = Progress(

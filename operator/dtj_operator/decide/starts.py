@@ -114,6 +114,8 @@ def formed(s: Situation, m: Members, now: Time) -> JobStatus:
         start_time=s.status.start_time or now,
         timeline=[*s.status.timeline, Attempt(attempt=s.status.attempt, start=now)][-TIMELINE:],
         gang=replace(gang, formed=formed, missed=0, waiting_for=None, wait_seconds=waited),
+        # Up to here it told how far the last attempt had come; what this one makes of that, it has to say itself.
+        progress=None,
     )
     status = with_condition(status, "GangScheduled", "True", "Bound", "", now=now)
     return with_condition(status, "Training", "False", "Starting", "", now=now)
