@@ -44,12 +44,12 @@ def told(s: Situation, m: Members, before: JobStatus, now: Time) -> tuple[JobSta
 def last_progress(s: Situation, step: int | None, now: Time) -> Progress | None:
     """The progress of the present attempt at its end: all that was heard of it, up to the step that its end tells.
 
-    Steps that took no time were never told.
+    Steps that took no time were never told, and of an attempt that is over no end is foretold.
     """
     known = _progress(s, s.status)
     if step is not None and (known is None or known.step is None or known.step < step):
         known = replace(known or Progress(at=now), at=now, step=step)
-    return known
+    return None if known is None else replace(known, eta=None)
 
 
 def _counted(s: Situation, m: Members) -> JobStatus:
