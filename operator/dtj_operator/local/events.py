@@ -1,7 +1,7 @@
 """Events about pods, as scheduler and kubelet post them: the same words again count up instead of piling up."""
 
-import secrets
-from typing import Any
+import time
+from typing import Any, ClassVar
 
 from dtj_operator.local.failures import ApiFailure
 from dtj_operator.local.objects import Objects
@@ -14,6 +14,9 @@ KEPT = 4096
 
 class Recorder:
     """Posts in the name of one component, on a node or for the whole cluster."""
+
+    _newest: ClassVar[int] = 0
+    """The time in the name of the last Event of all components; several of them may post about one pod."""
 
     def __init__(self, objects: Objects, component: str) -> None:
         self._objects = objects
@@ -44,7 +47,7 @@ class Recorder:
             about |= {key: metadata[key] for key in ("name", "uid")}
             source = {"component": self._component} | ({"host": host} if host else {})
             posted = self._objects.create("events", {
-                "metadata": {"name": f"{metadata['name']}.{secrets.token_hex(8)}", "namespace": namespace},
+                "metadata": {"name": self._name(metadata), "namespace": namespace},
                 "involvedObject": about | ({"fieldPath": container} if container else {}),
                 "type": type_,
                 "reason": reason,
@@ -63,3 +66,10 @@ class Recorder:
         self._known[key] = posted
         while len(self._known) > KEPT:
             del self._known[next(iter(self._known))]
+
+    @staticmethod
+    def _name(metadata: Json) -> str:
+        """As Kubernetes' own: `kubectl describe` puts Events of the same second in the order of their names."""
+        # Never the same nanosecond twice, also where the clock is coarse or was set back.
+        Recorder._newest = max(time.time_ns(), Recorder._newest + 1)
+        return f"{metadata['name']}.{Recorder._newest:016x}"
