@@ -106,6 +106,10 @@ async def test_logs_of_a_job_that_is_over(tmp_path: Path) -> None:
         alone = await cluster.dtj("logs", "count", "--task", "worker-1")
         assert alone.out.splitlines()[0] == "worker-1: counted to 20"
 
+        await cluster.kubectl("delete", "pod", "count-worker-1-0")
+        kept = await cluster.dtj("logs", "count")
+        assert "worker-0 | worker-0: counted to 20" in kept.out.splitlines(), "also of the only pod that is left"
+
         none = await cluster.dtj("logs", "count", "--attempt", "7")
         assert (none.code, none.out) == (1, "")
         assert none.err.startswith("there is no pod of attempt 7 (the job is Succeeded: ")

@@ -36,7 +36,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def logs(access: Access, name: str, *, task: str | None, attempt: int | None, follow: bool) -> None:
-    """Print them, each line with its task before it where there are several."""
+    """Print them, each line with its task before it unless one task alone is asked for."""
     wanted = _parsed(task)
     remote = Remote(access)
     job = remote.job(name)
@@ -48,7 +48,7 @@ def logs(access: Access, name: str, *, task: str | None, attempt: int | None, fo
             raise Ended(FAILED, [_nothing(job, wanted, attempt)])
         for source in sources:
             for line in _lines(remote, source, follow=False):
-                print(_shown(line, source, alone=len(sources) == 1))
+                print(_shown(line, source, alone=wanted is not None))
         return
     _follow(remote, name, wanted, attempt)
 
