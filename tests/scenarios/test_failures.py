@@ -112,6 +112,14 @@ async def test_a_program_that_does_not_exist_fails_at_once(world: World) -> None
     assert "absent.py" in (end.status.reason or "")
 
 
+async def test_a_program_that_can_not_be_imported_fails_at_once(world: World) -> None:
+    job = await world.submit(counting(trainer={"args": ["--", "python3", "-c", "import nosuchmodule"]}))
+    end = await world.until(job, is_over)
+    assert (end.status.phase, end.status.restarts.total, end.status.ready) == ("Failed", 0, "0/2")
+    assert why_failed(end) == "Configuration"
+    assert "No module named 'nosuchmodule'" in (end.status.reason or "")
+
+
 async def test_the_last_failed_pod_stays_for_its_logs(world: World) -> None:
     job = await world.submit(counting(steps=30, fault="worker:1@step=15:exit=3"))
     end = await world.until(job, is_over)

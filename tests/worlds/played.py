@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -158,7 +159,10 @@ class Run:
 
 
 class PlayedKubelet:
-    """All nodes. What a program does is told by its arguments, as for `counter.py`; anything else runs for ever."""
+    """All nodes. What a program does is told by its arguments, as for `counter.py`; anything else runs for ever.
+
+    A command, after `--`, is one that can't import what it needs.
+    """
 
     def __init__(self, objects: Objects, clock: Callable[[], datetime]) -> None:
         self._objects = objects
@@ -243,12 +247,17 @@ class PlayedKubelet:
 
     async def _play(self, run: Run) -> None:
         """The supervisor and its child; leaves by Ended alone."""
-        if run.spec is None or not run.arguments or run.arguments[0] not in ("counter.py", "absent.py"):
+        if run.spec is None or not run.arguments or run.arguments[0] not in ("counter.py", "absent.py", "--"):
             await self._until(run)
         spec = run.spec
         assert spec is not None
         if run.arguments[0] == "absent.py":
             raise Ended(EXIT_CONFIG, self._verdict(run, "Config", EXIT_CONFIG, "absent.py: no such program in /app"))
+        if run.arguments[0] == "--":
+            attempt = self._join(run, spec)
+            await self._until(run, holds=lambda: attempt.is_complete)
+            missing = self._verdict(run, "Program", 1, "ModuleNotFoundError: No module named 'nosuchmodule'")
+            raise Ended(1, dataclasses.replace(missing, unloadable=True))
         options = _options(run.arguments[1:])
         if Task.parse(spec.task).role == "evaluator":
             await self._count(run, options, None)
@@ -337,7 +346,13 @@ class PlayedKubelet:
         if attempt.death is None:
             verdict = end.verdict or Verdict(spec.attempt, "supervisor", "Program", spec.task, signal="SIGKILL")
             attempt.death = Death(
-                spec.task, verdict.kind, verdict.exit_code, verdict.signal, verdict.step, verdict.message
+                spec.task,
+                verdict.kind,
+                verdict.exit_code,
+                verdict.signal,
+                verdict.step,
+                verdict.message,
+                verdict.unloadable,
             )
             attempt.wake()
 
