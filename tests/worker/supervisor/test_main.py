@@ -45,6 +45,14 @@ def test_what_can_not_heal_ends_at_once(
     assert trainer.log.strip().splitlines()[-1] == f"dtj-worker: worker-0: {trainer.verdict.message}"
 
 
+def test_a_program_that_is_killed_within_a_line(gang: MakeGang) -> None:
+    code = "import os, signal; os.write(2, b'bad args'); os.kill(os.getpid(), signal.SIGKILL)"
+    trainer = python(gang("worker-0"), code)
+
+    assert trainer.end() == 128 + signal.SIGKILL
+    assert trainer.log.splitlines()[-2:] == ["bad args", f"dtj-worker: worker-0: {trainer.verdict.message}"]
+
+
 def test_a_program_without_its_interpreter(gang: MakeGang, tmp_path: Path) -> None:
     script = tmp_path / "train"
     script.write_text("#!/no/such/python\n")

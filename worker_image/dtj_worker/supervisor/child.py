@@ -18,6 +18,7 @@ from pathlib import Path
 from dtj_worker.codec import ContractError, decode
 from dtj_worker.contract import ENV_REPORT_FD, ENV_REPORT_PIPE
 from dtj_worker.reports import STACKS_SIGNAL, Report
+from dtj_worker.supervisor import log
 from dtj_worker.supervisor.loop import Loop
 from dtj_worker.supervisor.verdict import Exit
 
@@ -192,8 +193,7 @@ class Tail:
             self._lines.extend(line[:LINE_BYTES] for line in lines)
             rest = rest[:LINE_BYTES]
             with contextlib.suppress(OSError):
-                while data:
-                    data = data[os.write(sys.stderr.fileno(), data) :]
+                log.errors.copy(data)
         os.close(source)
         self._lines.append(rest)
 
