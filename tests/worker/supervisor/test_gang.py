@@ -71,7 +71,7 @@ def test_a_killed_program_ends_the_gang(gang: MakeGang, victim: str, other: str)
     )
     assert guilty.step
     assert (innocent.kind, innocent.blames) == ("Peer", victim)
-    assert innocent.message == f"{victim}: killed by SIGKILL"
+    assert innocent.message == f"{victim} killed by SIGKILL"
 
 
 @pytest.mark.parametrize(("victim", "other"), [("worker-1", "worker-0"), ("worker-0", "worker-1")])

@@ -53,9 +53,9 @@ UNAVAILABLE = "UnavailableError: Collective ops is aborted by: Error reported fr
         pytest.param(Evidence(Exit(1), problem=UNAVAILABLE), None, "Program", UNAVAILABLE, 1, id="no peer to die of"),
         pytest.param(
             Evidence(Exit(signal="SIGKILL")),
-            Ending("Peer", "worker-1: killed by SIGKILL", blames="worker-1"),
+            Ending("Peer", "worker-1 killed by SIGKILL", blames="worker-1"),
             "Peer",
-            "worker-1: killed by SIGKILL",
+            "worker-1 killed by SIGKILL",
             75,
             id="ended for a peer",
         ),
@@ -184,7 +184,7 @@ FIRST = Death("worker-1", "Program", signal="SIGKILL", message="killed by SIGKIL
             None,
             "Peer",
             "worker-1",
-            "worker-1: killed by SIGKILL; then here: ValueError: no",
+            "worker-1 killed by SIGKILL; then here: ValueError: no",
             id="an end that may come of it",
         ),
         pytest.param(
@@ -216,8 +216,12 @@ def test_ones_own_death_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("death", "words"),
     [
-        (FIRST, "worker-1: killed by SIGKILL"),
-        (Death("worker-1", "Program", exit_code=3, message="exited 3"), "worker-1: exited 3"),
+        (FIRST, "worker-1 killed by SIGKILL"),
+        (Death("worker-1", "Program", exit_code=3, message="exited 3"), "worker-1 exited 3"),
+        (
+            Death("worker-1", "Program", exit_code=2, message="exited 2; its last line on stderr: bad args"),
+            "worker-1 exited 2; its last line on stderr: bad args",
+        ),
         (Death("worker-1", "Program", exit_code=1, message="ValueError: no"), "worker-1 exited 1: ValueError: no"),
         (Death("worker-1", "Program", message="its supervisor is gone"), "worker-1: its supervisor is gone"),
     ],

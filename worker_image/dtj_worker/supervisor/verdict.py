@@ -139,7 +139,9 @@ def death(verdict: Verdict) -> Death:
 
 def because(first: Death) -> str:
     """A peer's death as the reason for one's own end."""
-    if first.signal or first.exit_code is None or first.message.startswith("exited"):
+    if first.message.startswith(("exited ", "killed by ")):
+        return f"{first.task} {first.message}"
+    if first.signal or first.exit_code is None:
         return f"{first.task}: {first.message}"
     return f"{first.task} exited {first.exit_code}: {first.message}"
 
