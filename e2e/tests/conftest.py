@@ -36,6 +36,7 @@ def helm(cluster: Cluster) -> Iterator[Helm]:
     was = {release["name"] for release in json.loads(found("list", f"--namespace={NAMESPACE}", "--output=json"))}
     values = json.loads(found("get", "values", RELEASE, f"--namespace={NAMESPACE}", "--output=json")) if was else {}
     found.uninstall()
+    cluster.kubectl("delete", f"namespace/{NAMESPACE}", "--ignore-not-found")
     yield found
     if was:
         found.install(values)
