@@ -30,7 +30,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
         pytest.param(
             "dtj validate -f - <&-",
             2,
-            "standard input: there is no DistributedTrainingJob (apiVersion dtj.dev/v1alpha1) in it, only nothing\n",
+            "standard input: it is empty; a DistributedTrainingJob is expected in it\n",
             id="no input",
         ),
     ],
