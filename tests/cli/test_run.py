@@ -54,7 +54,7 @@ async def test_a_fault_costs_one_restart(
     status = job["status"]
     assert status["phase"] == "Succeeded"
     assert "cleanup" not in status
-    assert status["restarts"] == restarts
+    assert status["restarts"] == {"failures": 0, "disruptions": 0, "stalls": 0, **restarts}
     assert {field: status["lastFailure"].get(field) for field in failure} == failure
     assert status["lastFailure"]["attempt"] == 0
     first, second = status["timeline"]
