@@ -220,11 +220,13 @@ async def test_told_while_it_waits(tmp_path: Path, document: Json, line: str) ->
 @pytest.mark.parametrize(
     ("gpus", "remedy"),
     [
-        pytest.param(2, "2 × nvidia.com/gpu per pod, largest node has 1; the nodes are played: --gpus 2 ", id="a pod"),
+        pytest.param(
+            2, "2 × nvidia.com/gpu per pod, largest node has 1; the nodes are played: --gpus 2 --nodes 2 ", id="a pod"
+        ),
         pytest.param(
             1,
-            "2 pods with 1 × nvidia.com/gpu each, and all nodes together hold 1; the nodes are played: --nodes (now 1) "
-            "gives more of them, --gpus (now 1) more GPUs on each",
+            "2 pods with 1 × nvidia.com/gpu each, and all nodes together hold 1; the nodes are played: --nodes 2, or "
+            "--gpus 2 makes room for all",
             id="the gang",
         ),
     ],

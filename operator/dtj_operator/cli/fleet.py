@@ -7,6 +7,9 @@ from dtj_operator.api.status import JobStatus
 from dtj_operator.local.node.machine import GPU
 
 _PER_POD = re.compile(rf"([0-9.]+) × {re.escape(GPU)} per pod")
+_ALL_TOGETHER = re.compile(
+    rf"([0-9]+) pods?(?: with ([0-9.]+) × {re.escape(GPU)} each)?.*, and all nodes together hold"
+)
 
 
 def never_fits(status: JobStatus) -> str | None:
@@ -15,11 +18,14 @@ def never_fits(status: JobStatus) -> str | None:
     return None if found is None or found.status == "True" else found.message or found.reason
 
 
-def remedy(words: str, *, nodes: int, gpus: int) -> str:
-    """What to change, for a fleet of so many nodes with so many GPUs each."""
+def remedy(words: str, *, pods: int, nodes: int) -> str:
+    """What to change, for a job of so many pods and a fleet of so many nodes. It is enough, not the least there is."""
     if per_pod := _PER_POD.search(words):
-        return f"the nodes are played: --gpus {math.ceil(float(per_pod[1]))} gives each as many"
-    if "all nodes together hold" in words or "avoided after failures" in words:
-        larger = f", --gpus (now {gpus}) more GPUs on each" if GPU in words else ""
-        return f"the nodes are played: --nodes (now {nodes}) gives more of them{larger}"
+        more = f" --nodes {pods}" if pods > nodes else ""
+        return f"the nodes are played: --gpus {math.ceil(float(per_pod[1]))}{more} gives each pod its own"
+    if together := _ALL_TOGETHER.search(words):
+        larger = f", or --gpus {math.ceil(int(together[1]) * float(together[2]))}" if together[2] else ""
+        return f"the nodes are played: --nodes {together[1]}{larger} makes room for all"
+    if "avoided after failures" in words:
+        return f"the nodes are played: --nodes {nodes + 1} gives it one more"
     return "the nodes are played, and --nodes and --gpus change only how many there are: change what the job asks for"

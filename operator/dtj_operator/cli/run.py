@@ -159,7 +159,8 @@ class _Run:
             raise Ended(BAD_MANIFEST, [f"{self._job.place}: {refusal}"])
         if words := fleet.never_fits(after):
             # A real cluster may get such a node some day; here the nodes are those of the command line.
-            told = fleet.remedy(words, nodes=self._wish.nodes, gpus=self._wish.gpus)
+            pods = sum(role.desired for role in after.roles.values())
+            told = fleet.remedy(words, pods=pods, nodes=self._wish.nodes)
             raise Ended(BAD_MANIFEST, [f"{self._job.place}: {words}; {told}"])
         return after
 
