@@ -32,7 +32,8 @@ async def field_selectors(ask: Ask) -> None:
     for name, node in (("a", "nowhere-1"), ("b", "nowhere-2"), ("c", "")):
         await ask.quietly("POST", "pods", pod(name, nodeName=node or None, restartPolicy="Never"))
     selectors = (
-        "metadata.name=a", "metadata.name!=a", "spec.nodeName=nowhere-1", "spec.nodeName=", "spec.nodeName!=,metadata.name!=a",
+        "metadata.name=a", "metadata.name!=a", "spec.nodeName=nowhere-1", "spec.nodeName=",
+        "spec.nodeName!=,metadata.name!=a",
         "status.phase=Pending", "status.phase!=Pending", "spec.restartPolicy=Never", "metadata.namespace=elsewhere",
         "spec.schedulerName=nobody", "spec.serviceAccountName=default", "spec.hostNetwork=false", "status.podIP=",
         "spec.hostname=x", "metadata.labels=x", "a", "a>b", "metadata.name==a", "metadata.name=a=b",
