@@ -1,7 +1,7 @@
 """Events about pods, as scheduler and kubelet post them: the same words again count up instead of piling up."""
 
 import time
-from typing import Any, ClassVar
+from typing import Any
 
 from dtj_operator.local.failures import ApiFailure
 from dtj_operator.local.objects import Objects
@@ -15,13 +15,11 @@ KEPT = 4096
 class Recorder:
     """Posts in the name of one component, on a node or for the whole cluster."""
 
-    _newest: ClassVar[int] = 0
-    """The time in the name of the last Event of all components; several of them may post about one pod."""
-
     def __init__(self, objects: Objects, component: str) -> None:
         self._objects = objects
         self._component = component
         self._known: dict[tuple[str, ...], Json] = {}
+        self._newest = 0
 
     def post(
         self,
@@ -67,9 +65,8 @@ class Recorder:
         while len(self._known) > KEPT:
             del self._known[next(iter(self._known))]
 
-    @staticmethod
-    def _name(metadata: Json) -> str:
+    def _name(self, metadata: Json) -> str:
         """As Kubernetes' own: `kubectl describe` puts Events of the same second in the order of their names."""
         # Never the same nanosecond twice, also where the clock is coarse or was set back.
-        Recorder._newest = max(time.time_ns(), Recorder._newest + 1)
-        return f"{metadata['name']}.{Recorder._newest:016x}"
+        self._newest = max(time.time_ns(), self._newest + 1)
+        return f"{metadata['name']}.{self._newest:016x}"
