@@ -27,7 +27,11 @@ WITH_HELM = (
     "helm rollback dtj --namespace dtj-system",
     "helm uninstall dtj --namespace dtj-system",
 )
-WITHOUT_HELM = ("kubectl apply -f install.yaml",)
+WITHOUT_HELM = (
+    "kubectl apply -f install.yaml",
+    WITH_HELM[1],
+    "kubectl delete -f install.yaml",
+)
 OF_SOME_NAMESPACES = (
     "helm install dtj charts/dtj-operator --namespace dtj-system --create-namespace --set 'namespaces={team-a,team-b}'",
 )
@@ -79,9 +83,11 @@ def test_from_install_to_uninstall(bare: Cluster) -> None:
     assert "successfully rolled out" in said["kubectl -n dtj-system rollout status deployment/dtj-operator"]
     assert said["kubectl get dtj"].splitlines()[1].startswith("mnist ")
     assert "mnist" in bare.kubectl("get", "dtj"), "an uninstall keeps the jobs"
-    for line in (*WITHOUT_HELM, WITH_HELM[1], *TO_REMOVE_ALL):
-        typed(bare, line)
-    assert "dtj.dev" not in bare.kubectl("api-versions")
+    for way in (TO_REMOVE_ALL, WITHOUT_HELM):
+        for line in way:
+            typed(bare, line)
+        assert "dtj.dev" not in bare.kubectl("api-versions")
+        assert "dtj-operator" not in bare.kubectl("get", "clusterroles,clusterrolebindings", "--output=name")
     for name in ("team-a", "team-b"):
         bare.kubectl("create", "namespace", name)
     for line in (*OF_SOME_NAMESPACES, WITH_HELM[1]):

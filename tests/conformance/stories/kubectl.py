@@ -178,7 +178,8 @@ async def kubectl_deletes(ask: Ask) -> None:
     await ask.kubectl("delete pods -l x=y")
     await ask.kubectl("delete pod b --grace-period=0 --force")
     await ask.kubectl("delete pods --all")
-    held = pod("held", metadata={"finalizers": ["x.dev/stay"]})
+    # Where no kubelet gets it, which would end it sooner or later than it is asked for.
+    held = pod("held", metadata={"finalizers": ["x.dev/stay"]}, schedulingGates=[{"name": "x.dev/never"}])
     await ask.kubectl("create -f -", held, quiet=True)
     await ask.kubectl("delete pod held --wait=false")
     await ask.kubectl("get pod held")
