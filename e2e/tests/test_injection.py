@@ -49,7 +49,7 @@ def test_a_foreign_image_trains_and_is_heard(cluster: Cluster, helm: Helm, names
     status = job_of(cluster, "foreign", namespace)
     assert status.get("restarts", {}).get("total", 0) == 0
     assert status["progress"]["step"] == 20 * 11, "20 epochs of the 11 whole batches in 1437 images were heard of"
-    printed = cluster.kubectl("logs", "foreign-worker-0", f"--namespace={namespace}", "--container=trainer")
+    printed = cluster.kubectl("logs", "foreign-worker-0-0", f"--namespace={namespace}", "--container=trainer")
     accuracy = re.search(r"test accuracy (0\.\d+)", printed)
     assert accuracy is not None, printed[-2000:]
     assert float(accuracy[1]) >= 0.93
