@@ -19,6 +19,7 @@ from tests.worker.supervisor.gang import free_ports
 
 SITE = Path(dtj_worker.__file__).parent / "training" / "site"
 PROGRAMS = Path(__file__).parent / "programs"
+LEAN = Path(__file__).parent / "lean"
 UID = "3b3f9a52-0000-4000-8000-000000000000"
 
 
@@ -105,7 +106,7 @@ class Job:
         made = {
             **os.environ,
             "DTJ_TASK": encode(spec),
-            "PYTHONPATH": str(SITE),
+            "PYTHONPATH": os.pathsep.join(map(str, (SITE, LEAN))),
             "PYTHONUNBUFFERED": "1",
             "TF_CPP_MIN_LOG_LEVEL": "2",
             "TF_USE_LEGACY_KERAS": "1" if self.legacy else "0",
