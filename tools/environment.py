@@ -10,6 +10,7 @@ import hashlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import venv
 from pathlib import Path
@@ -35,7 +36,7 @@ def main() -> None:
         print("make setup: filling .venv, about half a GB is fetched the first time", flush=True)
         create()
         # --no-deps: the lock is complete, and tf-keras would pull a second TensorFlow (requirements/overrides.txt).
-        pip("--no-deps", "--no-compile", "--require-hashes", "--only-binary", ":all:", "-r", "requirements/dev.txt")
+        install_locked(ROOT / "requirements" / "dev.txt")
         # On all cores; pip would take one, and without bytecode every start of TensorFlow takes 20 s. A third of all
         # sources is the Kubernetes client's class for each kind and call, of which hardly any is used.
         compileall.compile_dir(
@@ -68,18 +69,31 @@ def create() -> None:
         sys.exit(f"make setup: {sys.executable} cannot make environments with pip; on Debian, install python3-venv")
 
 
+def install_locked(lock: Path) -> None:
+    """All packages of a lock, by two processes of pip, for it takes one core: one has TensorFlow, half of all bytes."""
+    packages = re.split(r"^(?=\w)", lock.read_text(), flags=re.MULTILINE)
+    halves: tuple[list[str], list[str]] = ([], [])
+    for package in packages:
+        halves[package.startswith("tensorflow")].append(package)
+    how = ("--no-deps", "--no-compile", "--require-hashes", "--only-binary", ":all:")
+    with tempfile.TemporaryDirectory() as folder:
+        running = []
+        for number, half in enumerate(halves):
+            part = Path(folder, f"part-{number}.txt")
+            part.write_text("".join(half))
+            running.append(subprocess.Popen(pip_install(*how, "-r", str(part)), cwd=ROOT))
+        codes = [process.wait() for process in running]
+    if any(codes):
+        sys.exit(f"make setup: pip could not install {lock.relative_to(ROOT)}; its words stand above")
+
+
 def pip(*arguments: str) -> None:
-    command = [
-        str(VENV / "bin" / "python"),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        *arguments,
-    ]
-    if code := subprocess.run(command, cwd=ROOT, check=False).returncode:
+    if code := subprocess.run(pip_install(*arguments), cwd=ROOT, check=False).returncode:
         sys.exit(f"make setup: pip install {' '.join(arguments)} ended with {code}; its words stand above")
+
+
+def pip_install(*arguments: str) -> list[str]:
+    return [str(VENV / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
 
 
 if __name__ == "__main__":
