@@ -21,7 +21,7 @@ Kubernetes. Made by `tools/scenarios.py` of what runs have reported. A cell has 
 set-up and cleaning included, on the machine of that run, which may have had other work; a dash where it was not run, or
 the world can't do what the story needs.
 """
-WORLDS = re.compile(r"\[(?:sim|embedded|kube|NOTSET)(?:-(?P<row>.*))?\]$")
+WORLDS = re.compile(r"\[(?:sim|embedded|kube|NOTSET)(?:-(?P<row>.*))?\](?:@\w+)?$")
 
 
 class Result(NamedTuple):

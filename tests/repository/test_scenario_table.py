@@ -11,7 +11,7 @@ RUN = """<?xml version="1.0"?><testsuites><testsuite name="pytest">
 <testcase classname="e2e.tests.test_cluster" name="test_a_node_comes_back" time="1.0"/>
 </testsuite></testsuites>"""
 EMBEDDED = """<testsuites><testsuite name="pytest">
-<testcase classname="tests.scenarios.test_ends" name="test_clean_up[embedded-nothing stays]" time="3"/>
+<testcase classname="tests.scenarios.test_ends" name="test_clean_up[embedded-nothing stays]@supervised" time="3"/>
 </testsuite></testsuites>"""
 TABLE = """
 ## again
