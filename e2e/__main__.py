@@ -76,18 +76,18 @@ def for_a_person(arguments: argparse.Namespace, _: list[str]) -> int:
 
 def for_tests(arguments: argparse.Namespace, rest: list[str]) -> int:
     """On each version in turn; on the cluster of KUBECONFIG where it is set."""
-    command = [*suite.pytest(), *(rest or ["e2e/tests"])]
+    tests = rest or ["e2e/tests"]
     versions = arguments.kubernetes or ["1.37"]
     if machine.FOLDER in os.environ:
         # Up before pytest begins: a first import of images takes longer than any test may.
         with cluster(options(arguments, versions[-1]), machine.folder(), say) as up:
-            code = subprocess.run(command, check=False).returncode
+            code = subprocess.run([*suite.pytest(), *tests], check=False).returncode
             lacked = rights.refused(rights.calls(up.audit_log))
             for line in lacked:
                 say(f"the operator's rights, by the audit log of all tests: {line}")
             return code or bool(lacked)
     if "KUBECONFIG" in os.environ:
-        return subprocess.run(command, cwd=machine.ROOT, check=False).returncode
+        return suite.on_given(tests)
     wanted = [*arguments.image, *images.SMALL]
     return max(enter(version, wanted, [*sys.argv[1:], f"--kubernetes={version}"]) for version in versions)
 

@@ -1,6 +1,5 @@
 """What `make e2e` runs: on which Kubernetes, from which images, which tests."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from e2e import images
+from e2e.machine import ROOT
 from e2e.programs import cache
 
 SCENARIOS = ("tests/scenarios", "--world=kube")
@@ -49,17 +49,19 @@ def run(parts: Sequence[Part], enter: Enter, say: Callable[[str], None]) -> int:
 def table(say: Callable[[str], None]) -> int:
     """docs/scenarios.md, of what all parts reported and of the embedded cluster, where the scenarios run now."""
     embedded = results() / "embedded.xml"
-    command = (sys.executable, "-m", "pytest", "tests/scenarios", "--world=embedded", f"--junitxml={embedded}")
-    code = subprocess.run(command, check=False).returncode
+    played = (sys.executable, "-m", "pytest", "tests/scenarios", "--world=embedded", f"--junitxml={embedded}")
+    code = subprocess.run(played, cwd=ROOT, check=False).returncode
     columns = (f"{part.kubernetes}={report_of(part.kubernetes)}" for part in ALL)
-    made = subprocess.run((sys.executable, "-m", "tools.scenarios", f"embedded={embedded}", *columns), check=False)
-    say("docs/scenarios.md is made anew")
-    return max(code, made.returncode)
+    command = (sys.executable, "-m", "tools.scenarios", f"embedded={embedded}", *columns)
+    made = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if not made:
+        say("docs/scenarios.md is made anew")
+    return max(code, made)
 
 
 def on_given(tests: Sequence[str]) -> int:
     """On the cluster of KUBECONFIG, which has the operator and the images."""
-    return subprocess.run((*pytest(), *tests), env=os.environ, check=False).returncode
+    return subprocess.run((*pytest(), *tests), cwd=ROOT, check=False).returncode
 
 
 def pytest() -> tuple[str, ...]:

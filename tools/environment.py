@@ -70,7 +70,7 @@ def create() -> None:
 
 
 def install_locked(lock: Path) -> None:
-    """All packages of a lock, by two processes of pip, for it takes one core: one has TensorFlow, half of all bytes."""
+    """All packages of a lock, by two processes of pip, for it takes one core: one has TensorFlow alone, the largest."""
     packages = re.split(r"^(?=\w)", lock.read_text(), flags=re.MULTILINE)
     halves: tuple[list[str], list[str]] = ([], [])
     for package in packages:
