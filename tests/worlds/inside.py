@@ -1,22 +1,28 @@
-"""Signals to a container's processes where nothing of the machine is in reach: by a command run in the container."""
+"""Signals to a container's processes: from this machine where its nodes are here, else by a command in the container."""
 
 import asyncio
 import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 SUPERVISOR, PROGRAM = 0, 1
 """The container's first process, and its child."""
-SCRIPT = """
-import os, pathlib, sys
-process, number = map(int, sys.argv[1:])
-children = pathlib.Path("/proc/1/task/1/children").read_text().split()
-os.kill(int(children[0]) if process else 1, number)
-"""
+DELIVER = Path(__file__).with_name("deliver.py").read_text()
+
+
+async def signal_from_here(first: int, process: int, number: signal.Signals) -> None:
+    """`first`: the container's first process, as this machine numbers it."""
+    await _run((sys.executable, "-c", DELIVER, str(first), str(process), str(int(number))))
 
 
 async def signal_by_exec(pod: str, namespace: str, container: str, process: int, number: signal.Signals) -> None:
     """The kernel keeps SIGKILL off a container's first process when it comes from inside; no other signal."""
-    words = ("python3", "-c", SCRIPT, str(process), str(int(number)))
-    command = ("kubectl", "exec", f"--namespace={namespace}", pod, f"--container={container}", "--", *words)
+    words = ("python3", "-c", DELIVER, "1", str(process), str(int(number)))
+    await _run(("kubectl", "exec", f"--namespace={namespace}", pod, f"--container={container}", "--", *words))
+
+
+async def _run(command: Sequence[str]) -> None:
     running = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     _, told = await running.communicate()
-    assert running.returncode == 0, f"{' '.join(command[:6])}: {told.decode()}"
+    assert running.returncode == 0, f"{' '.join(word for word in command if word != DELIVER)}: {told.decode()}"

@@ -1,7 +1,6 @@
 """KubeWorld: a real Kubernetes, seen through our own client's watches; on a machine of our own it can be hurt, too."""
 
 import asyncio
-import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -118,8 +117,8 @@ class KubeWorld(Watched):
         statuses = entry.decode()["status"].get("containerStatuses") or ()
         container = next(one["containerID"] for one in statuses if one["name"] == TRAINER)
         pids = self.machine.nodes[pod.node].processes(pod.uid, container)
-        assert len(pids) > process, f"{pod.name} runs {len(pids)} processes, and not a supervisor with its program"
-        os.kill(pids[process], number)
+        assert pids, f"{pod.name} runs no process"
+        await inside.signal_from_here(pids[0], process, number)
 
     async def provide(self) -> None:
         """Every claim of the namespace gets a folder of this machine, as a provisioner of storage would do."""
