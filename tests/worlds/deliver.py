@@ -1,8 +1,8 @@
 """Sends a signal to a container's first process or to its child: `python deliver.py FIRST 0|1 NUMBER`.
 
-Needs nothing but Python, for it is run in containers, too, where FIRST is 1. It waits until the one that is meant is there
-and catches the signal: the first step of an attempt is one worker's, and another's program may only be starting then, so
-that what is to be a request to it would be its end.
+Needs nothing but Python, for it is run in containers, too, where FIRST is 1. It waits until the one that is meant is
+there and catches the signal: the first step of an attempt is one worker's, and another's program may only be starting
+then, so that what is to be a request to it would be its end.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Signals to a container's processes: from this machine where its nodes are here, else by a command in the container."""
+"""Signals to a container's processes: from this machine where its nodes are, else by a command inside."""
 
 import asyncio
 import signal
