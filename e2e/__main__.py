@@ -12,6 +12,9 @@ from e2e import images, machine, packages, programs, rights, suite
 from e2e.chart import Helm
 from e2e.cluster import Options, cluster
 
+VOLUMES = 20
+"""That a person's cluster has for claims."""
+
 
 def main() -> int:
     arguments, rest = parser().parse_known_args()
@@ -58,9 +61,10 @@ def parser() -> argparse.ArgumentParser:
 def for_a_person(arguments: argparse.Namespace, _: list[str]) -> int:
     version = arguments.kubernetes
     if machine.FOLDER not in os.environ:
-        return enter(version, [*arguments.image, *(images.SMALL if arguments.operator else ())], sys.argv[1:])
+        return enter(version, [*arguments.image, images.OPERATOR, images.SUPERVISOR], sys.argv[1:])
     try:
         with cluster(options(arguments, version), machine.folder(), say) as up, up.door() as kubeconfig:
+            up.offer_volumes(VOLUMES)
             if arguments.operator:
                 Helm(up.kubeconfig).install()
                 say("the operator is there: namespace dtj-system")

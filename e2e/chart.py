@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from e2e import programs
+from e2e.images import SUPERVISOR, VERSION
 
 Json = dict[str, Any]
 
@@ -21,12 +22,12 @@ INSTALL = ROOT / "install.yaml"
 NAMESPACE = "dtj-system"
 RELEASE = "dtj"
 E2E: Json = {
-    "image": {"tag": "e2e", "pullPolicy": "Never"},
-    "supervisorImage": "dtj/supervisor:e2e",
+    "image": {"tag": VERSION, "pullPolicy": "Never"},
+    "supervisorImage": SUPERVISOR,
     "replicas": 1,
     "logs": {"verbose": True},
 }
-"""What the images of e2e are called, and all that helps to find out why a test failed."""
+"""The images of this tree, also for the chart of another version, and all that helps to find out why a test failed."""
 HEAD = """\
 # The chart dtj-operator with its default values, for kubectl apply -f. Made by `make chart`; other values take Helm.
 """

@@ -1,6 +1,7 @@
 """A whole Kubernetes on this machine, for tests and for a person: brought up, hurt where it is asked for, and gone."""
 
 import contextlib
+import json
 import os
 import pickle
 import socket
@@ -8,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from e2e import programs
 from e2e.controlplane import ADMIN, SERVICES, ControlPlane, Programs
@@ -91,6 +93,15 @@ class Cluster:
         for name in nodes or self.nodes:
             self.nodes[name].containerd.load(archive)
 
+    def offer_volumes(self, count: int) -> None:
+        """For claims that name no storage class: there is no provisioner. Each is a folder that all nodes have."""
+        volumes = [volume(f"folder-{number}", self.shared / f"folder-{number}") for number in range(count)]
+        for one in volumes:
+            folder = Path(one["spec"]["hostPath"]["path"])
+            folder.mkdir()
+            folder.chmod(0o777)  # fsGroup does nothing for a hostPath
+        self.kubectl("create", "--filename=-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": volumes}))
+
     @contextlib.contextmanager
     def door(self) -> Iterator[Path]:
         """A kubeconfig that leads here from outside the namespace as well."""
@@ -104,6 +115,20 @@ class Cluster:
 
     def restart_etcd(self) -> None:
         self._plane.restart_etcd()
+
+
+def volume(name: str, folder: Path) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "10Gi"},
+            "accessModes": ["ReadWriteOnce", "ReadWriteMany"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "hostPath": {"path": str(folder), "type": "Directory"},
+        },
+    }
 
 
 @contextlib.contextmanager

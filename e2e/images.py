@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import platform
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from e2e.programs import alone, cache
 ROOT = Path(__file__).resolve().parent.parent
 DOCKERFILES = "e2e/dockerfiles"
 BASE = "base"
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+OPERATOR, SUPERVISOR = f"dtj/operator:{VERSION}", f"dtj/supervisor:{VERSION}"
+"""As `make images` calls them, and the chart asks for them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,15 +53,15 @@ _SUPERVISOR = ("worker_image/pyproject.toml", "worker_image/dtj_worker")
 _CPU = "requirements/worker-cpu.txt"
 
 RECIPES = {
-    "dtj/operator:e2e": Recipe("Dockerfile", (*_OPERATOR, *_LOCKS)),
-    "dtj/supervisor:e2e": _worker("supervisor", *_SUPERVISOR),
+    OPERATOR: Recipe("Dockerfile", (*_OPERATOR, *_LOCKS)),
+    SUPERVISOR: _worker("supervisor", *_SUPERVISOR),
     "dtj/worker:cpu": _worker("cpu", *_SUPERVISOR, _CPU),
     "dtj/tensorflow:cpu": _worker("cpu", _CPU, target="tensorflow"),
     # For scenarios that count, this is the worker: thousands of starts, none of TensorFlow.
     "dtj/worker:latest": Recipe(
         f"{DOCKERFILES}/counting.Dockerfile",
         ("tests/programs/counter.py",),
-        parents=(("SUPERVISOR", "dtj/supervisor:e2e"),),
+        parents=(("SUPERVISOR", SUPERVISOR),),
     ),
     "dtj/digits:latest": Recipe(
         "examples/digits/Dockerfile",
@@ -71,7 +75,7 @@ RECIPES = {
         parents=(("TENSORFLOW", "dtj/tensorflow:cpu"),),
     ),
 }
-SMALL = ("dtj/operator:e2e", "dtj/supervisor:e2e", "dtj/worker:latest")
+SMALL = (OPERATOR, SUPERVISOR, "dtj/worker:latest")
 """Without TensorFlow."""
 
 

@@ -67,10 +67,16 @@ def images(flavours: Sequence[str], prefix: str) -> Iterator[tuple[str, list[str
     described = [f"--build-arg=VERSION={version}", f"--build-arg=REVISION={revision()}"]
     yield "Dockerfile", described, [f"{prefix}/operator:{tag}" for tag in (version, "latest")]
     for flavour in flavours:
-        tags = [f"{tag}-{flavour}" for tag in (version, "latest")]
-        plain = [version, "latest"] if flavour == "cpu" else []
         options = [*described, f"--build-arg=FLAVOUR={flavour}"]
-        yield "worker_image/Dockerfile", options, [f"{prefix}/worker:{tag}" for tag in (*tags, *plain)]
+        yield "worker_image/Dockerfile", options, [f"{prefix}/{name}" for name in names(flavour, version)]
+
+
+def names(flavour: str, version: str) -> list[str]:
+    """The supervisor's is an image that the chart asks for, and nobody else; the plain worker is the CPU's."""
+    if flavour == "supervisor":
+        return [f"supervisor:{version}", "supervisor:latest"]
+    suffixes = (f"-{flavour}", "") if flavour == "cpu" else (f"-{flavour}",)
+    return [f"worker:{tag}{suffix}" for suffix in suffixes for tag in (version, "latest")]
 
 
 def revision() -> str:

@@ -11,6 +11,7 @@ import pytest
 from e2e.chart import E2E, INSTALL, NAMESPACE, RELEASE, Helm, HelmError, merged
 from e2e.cluster import Cluster
 from e2e.daemon import wait
+from e2e.images import VERSION
 from e2e.tests.installs import (
     CRD,
     NEXT,
@@ -29,7 +30,6 @@ pytestmark = pytest.mark.machine
 DEPLOYMENT = "deployment/dtj-operator"
 OPERATORS = "--selector=app.kubernetes.io/component=operator"
 JOBS = "distributedtrainingjobs.dtj.dev"
-VERSION = "0.1.0"
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 
 
@@ -150,7 +150,7 @@ def test_an_uninstall_leaves_jobs_and_their_pods(cluster: Cluster, helm: Helm) -
 
 def test_install_yaml_is_an_install_without_helm(cluster: Cluster, helm: Helm, record_testsuite_property: Any) -> None:
     """And how long it takes from the Deployment's making until it is ready, with the image on the node."""
-    text = re.sub(rf"(dtj/(?:operator|supervisor)):{re.escape(VERSION)}", r"\1:e2e", INSTALL.read_text())
+    text = INSTALL.read_text()
     cluster.kubectl("apply", "--filename=-", stdin=text)
     cluster.kubectl("rollout", "status", DEPLOYMENT, f"--namespace={NAMESPACE}", "--timeout=120s")
     submit(cluster, "plain", steps=10)

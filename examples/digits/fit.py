@@ -1,10 +1,15 @@
 """Handwritten digits with `fit`: an ordinary Keras script for several workers. Nothing in it knows of a job."""
 
+import argparse
+
 import tensorflow as tf
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 GLOBAL_BATCH = 128
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, default=20)
+epochs = parser.parse_args().epochs
 
 # Before anything else of TensorFlow: here all workers find each other.
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
@@ -34,7 +39,7 @@ with strategy.scope():
         metrics=["accuracy"],
     )
 
-model.fit(train, epochs=20, verbose=2 if is_chief else 0)
+model.fit(train, epochs=epochs, verbose=2 if is_chief else 0)
 _, accuracy = model.evaluate(test, verbose=0)
 if is_chief:
     print(f"test accuracy {accuracy:.3f}")

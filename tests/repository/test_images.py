@@ -64,6 +64,15 @@ def test_a_docker_without_its_engine_is_no_builder(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == f"make images: podman built {told}"
 
 
+def test_what_an_install_asks_for_is_what_is_built(tmp_path: Path) -> None:
+    builder(tmp_path, "buildah", works=True)
+    built = set(re.findall(r"dtj/\S+:[\w.-]+", make_images(tmp_path).stdout))
+    installed = (ROOT / "install.yaml").read_text()
+    wanted = re.findall(r"(?:image: |--supervisor-image=)[\"']?([\w./:-]+)", installed)
+    assert wanted
+    assert built.issuperset(wanted)
+
+
 def test_a_machine_without_a_builder_gets_one_line(tmp_path: Path) -> None:
     for name in ("docker", "podman", "buildah"):
         builder(tmp_path, name, works=False)
