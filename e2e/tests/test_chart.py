@@ -165,3 +165,13 @@ def test_the_chart_has_the_version_of_the_operator() -> None:
 
 def test_lint_has_nothing_to_say() -> None:
     assert "0 chart(s) failed" in Helm()("lint", "--strict", str(CHART))
+
+
+def test_a_namespace_whose_name_reads_as_a_number_is_a_name() -> None:
+    made = render({"namespaces": ["1e3", "2024"]}, namespace="007")
+    named = [one["metadata"]["namespace"] for one in made if "namespace" in one["metadata"]]
+    accounts = [subject["namespace"] for one in made for subject in one.get("subjects", ())]
+    assert {*named} == {"007", "1e3", "2024"}
+    assert {*accounts} == {"007"}
+    (test,) = [one for one in made if one["kind"] == "Pod"]
+    assert test["spec"]["containers"][0]["args"][1:3] == ["007", "1e3"]

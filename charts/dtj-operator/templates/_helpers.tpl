@@ -13,7 +13,7 @@ dtj-operator
 
 {{- define "dtj.labels" -}}
 {{ include "dtj.selector" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
@@ -26,7 +26,7 @@ app.kubernetes.io/component: operator
 {{- end }}
 
 {{- define "dtj.serviceAccount" -}}
-{{ .Values.serviceAccount.name | default (include "dtj.name" .) }}
+{{ .Values.serviceAccount.name | default (include "dtj.name" .) | quote }}
 {{- end }}
 
 {{- define "dtj.image" -}}
