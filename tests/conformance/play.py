@@ -54,6 +54,10 @@ class Story(msgspec.Struct, frozen=True):
     tell: "Callable[[Ask], Awaitable[None]]"
     history: int = 8192
 
+    @property
+    def place(self) -> str:
+        return f"{self.topic}/{self.name}"
+
 
 STORIES: list[Story] = []
 
