@@ -77,13 +77,10 @@ def resource_list(kinds: Kinds, group_name: str, version: str) -> Json:
         if kind.categories:
             entry["categories"] = list(kind.categories)
         resources.append(entry)
-        resources += [_subresource(kind, name) for name in kind.subresources]
-    return {
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": served[0].api_version,
-        "resources": resources,
-    }
+        resources += [_subresource(kind, name) for name in sorted(kind.subresources)]
+    # That of the core group says no version of its own, which is as old as the API.
+    header = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if group_name else {})
+    return {**header, "groupVersion": served[0].api_version, "resources": resources}
 
 
 def aggregated(kinds: Kinds, *, core: bool) -> Json:
@@ -114,7 +111,7 @@ def _aggregated_version(kinds: Kinds, group_name: str, version: str) -> Json:
         if kind.categories:
             entry["categories"] = list(kind.categories)
         if kind.subresources:
-            entry["subresources"] = [_aggregated_subresource(kind, name) for name in kind.subresources]
+            entry["subresources"] = [_aggregated_subresource(kind, name) for name in sorted(kind.subresources)]
         resources.append(entry)
     return {"version": version, "resources": resources, "freshness": "Current"}
 

@@ -8,6 +8,7 @@ import msgspec
 
 from dtj_operator.local.kinds import Kind
 from dtj_operator.local.shapes import merging, models
+from dtj_operator.local.shapes.merging import ListRule
 from dtj_operator.local.state import State
 
 Json = dict[str, Any]
@@ -18,7 +19,7 @@ _METADATA = (
     "Standard object's metadata. More info: "
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
 )
-_WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force", "pretty")
+_WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 _SCALARS: dict[str, Json] = {
     "str": {"type": "string"},
     "int": {"type": "integer", "format": "int32"},
@@ -30,11 +31,18 @@ _SCALARS: dict[str, Json] = {
     # The names under which kubectl's `explain` tells them apart.
     "quantity": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"},
     "int-or-string": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.util.intstr.IntOrString"},
+    "fields-v1": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"},
 }
 _SHARED: dict[str, Json] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1": {"type": "object"},
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {
         "oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string",
+        "description": (
+            "IntOrString is a type that can hold an int32 or a string.  When used in JSON or YAML marshalling and "
+            "unmarshalling, it produces or consumes the inner type.  This allows you to have, for example, a JSON "
+            "field that can accept a name or number."
+        ),
     },
 }  # fmt: skip
 
@@ -116,17 +124,27 @@ def _add_definition(schemas: dict[str, Json], model: str) -> None:
 
 
 def _field_schema(owner: str, field: models.Field) -> Json:
-    schema = _type_schema(field.type)
-    if field.name in models.WIDE and schema.get("format") == "int32":
-        schema["format"] = "int64"
-    rule = merging.RULES.get(f"{owner}.{field.name}")
-    if rule is None:
-        return schema | ({"x-kubernetes-list-type": "atomic"} if schema.get("type") == "array" else {})
+    path = f"{owner}.{field.name}"
+    schema = _type_schema("fields-v1" if path == "V1ManagedFieldsEntry.fieldsV1" else field.type)
+    if field.name in models.WIDE:
+        number = schema.get("items", schema)
+        if number.get("format") == "int32":
+            number["format"] = "int64"
+    if path in merging.REPLACED_FIELDS:
+        schema["x-kubernetes-patch-strategy"] = "replace"
+    return schema | (_merging(merging.RULES.get(path, ListRule())) if schema.get("type") == "array" else {})
+
+
+def _merging(rule: ListRule) -> Json:
+    """How a list merges, for apply and for strategic merge patch."""
     if rule.is_set:
-        return schema | {"x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge"}
-    return schema | {
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": list(rule.keys),
+        return {"x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge"}
+    applied: Json = {"x-kubernetes-list-type": "atomic"}
+    if rule.keys:
+        applied = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(rule.keys)}
+    if not rule.merge_key:
+        return applied
+    return applied | {
         "x-kubernetes-patch-merge-key": rule.merge_key,
         "x-kubernetes-patch-strategy": "merge,retainKeys" if rule.retain_keys else "merge",
     }
@@ -174,7 +192,7 @@ def _paths(kind: Kind, schema_name: str) -> Json:
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema_name}"}}}
     operation: Json = {
         "x-kubernetes-group-version-kind": _gvk(kind),
-        "parameters": [{"name": name, "in": "query", "schema": {"type": "string"}} for name in _WRITE_PARAMETERS],
+        "parameters": _parameters(*_WRITE_PARAMETERS),
         "responses": {"200": {"description": "OK", "content": content}},
     }
     create = operation | {"x-kubernetes-action": "post", "requestBody": {"content": content}}
@@ -184,10 +202,15 @@ def _paths(kind: Kind, schema_name: str) -> Json:
         paths[f"{collection}/{{name}}"] = {
             "get": operation | {"x-kubernetes-action": "get"},
             "put": operation | {"x-kubernetes-action": "put", "requestBody": {"content": content}},
-            "patch": operation | {"x-kubernetes-action": "patch"},
+            "patch": operation
+            | {"x-kubernetes-action": "patch", "parameters": _parameters(*_WRITE_PARAMETERS, "force")},
             "delete": operation | {"x-kubernetes-action": "delete"},
         }
     return paths
+
+
+def _parameters(*names: str) -> list[Json]:
+    return [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]
 
 
 def _gvk(kind: Kind) -> Json:

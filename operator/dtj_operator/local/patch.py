@@ -119,7 +119,7 @@ def strategic_patched(current: Any, patch: Json, shape: Shape | None) -> Json:
 
 def _merged_value(current: Any, value: Any, shape: Shape | None) -> Any:
     if isinstance(value, dict):
-        return strategic_patched(current, value, shape)
+        return strategic_patched({} if shape is not None and shape.replaced else current, value, shape)
     if not isinstance(value, list) or shape is None or not shape.rule.merges:
         return value
     if shape.rule.is_set:

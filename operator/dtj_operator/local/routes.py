@@ -24,9 +24,10 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 class Document(msgspec.Struct, frozen=True):
     raw: bytes
     content_type: str = "application/json"
+    code: int = 200
 
     def response(self) -> web.Response:
-        return web.Response(body=self.raw, headers={"Content-Type": self.content_type})
+        return web.Response(body=self.raw, status=self.code, headers={"Content-Type": self.content_type})
 
 
 def document(api: "Api", path: str, accept: str) -> Document | None:
@@ -43,9 +44,9 @@ def document(api: "Api", path: str, accept: str) -> Document | None:
         case ["openapi", "v3"]:
             return _document(openapi.index(api.state))
         case ["openapi", "v3", "api", version]:
-            return _found(lambda: openapi.document(api.state, "", version))
+            return _described(lambda: openapi.document(api.state, "", version))
         case ["openapi", "v3", "apis", group, version]:
-            return _found(lambda: openapi.document(api.state, group, version))
+            return _described(lambda: openapi.document(api.state, group, version))
         case ["api" | "apis" as root]:
             if discovery.AGGREGATED in accept:
                 found = discovery.aggregated(kinds, core=root == "api")
@@ -55,11 +56,11 @@ def document(api: "Api", path: str, accept: str) -> Document | None:
                 )
             return _document(discovery.core_versions() if root == "api" else discovery.group_list(kinds))
         case ["api", version]:
-            return _found(lambda: discovery.resource_list(kinds, "", version))
+            return _found(lambda: discovery.resource_list(kinds, "", version), _missing(api, ""))
         case ["apis", group]:
-            return _found(lambda: discovery.group(kinds, group))
+            return _found(lambda: discovery.group(kinds, group), _missing(api, group))
         case ["apis", group, version]:
-            return _found(lambda: discovery.resource_list(kinds, group, version))
+            return _found(lambda: discovery.resource_list(kinds, group, version), _missing(api, group))
         case _:
             return None
 
@@ -69,7 +70,7 @@ def target(api: "Api", method: str, path: str, params: Mapping[str, str]) -> Req
     parts = [part for part in path.split("/") if part]
     match parts:
         case ["api", version, *rest]:
-            api_version = version
+            group, api_version = "", version
         case ["apis", group, version, *rest]:
             api_version = f"{group}/{version}"
         case _:
@@ -81,7 +82,7 @@ def target(api: "Api", method: str, path: str, params: Mapping[str, str]) -> Req
     if len(rest) > 3:
         raise no_such_path()
     if not any(served.api_version == api_version for served in api.state.kinds):
-        raise no_such_group()
+        raise _missing(api, group)
     kind = api.kind(api_version, plural)
     if subresource and subresource not in kind.subresources:
         raise no_such_path()
@@ -133,8 +134,21 @@ def _document(content: Json) -> Document:
     return Document(msgspec.json.encode(content))
 
 
-def _found(build: Callable[[], Json]) -> Document:
+def _found(build: Callable[[], Json], missing: ApiFailure) -> Document:
     try:
         return _document(build())
     except KeyError:
-        raise no_such_group() from None
+        raise missing from None
+
+
+def _missing(api: "Api", group: str) -> ApiFailure:
+    """Of a version that is not served: a group that is known says so in a Status."""
+    return no_such_path() if group in api.state.kinds.groups() else no_such_group()
+
+
+def _described(build: Callable[[], Json]) -> Document:
+    """A 404 without a word where there is no document."""
+    try:
+        return _document(build())
+    except KeyError:
+        return Document(b"", "text/plain; charset=utf-8", 404)

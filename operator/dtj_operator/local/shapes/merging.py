@@ -6,7 +6,7 @@ import msgspec
 class ListRule(msgspec.Struct, frozen=True):
     """`merge_key` and `retain_keys` serve strategic merge, `keys` server-side apply.
 
-    A list without a rule is atomic in both.
+    A list without a rule is atomic in both, and one may merge in one of them alone.
     """
 
     keys: tuple[str, ...] = ()
@@ -41,10 +41,23 @@ RULES: dict[str, ListRule] = {
     "V1Container.ports": _by("containerPort", "protocol"),
     "V1Container.volumeMounts": _by("mountPath"),
     "V1Container.volumeDevices": _by("devicePath"),
+    "V1EphemeralContainer.env": _by("name"),
+    "V1EphemeralContainer.ports": _by("containerPort", "protocol"),
+    "V1EphemeralContainer.volumeMounts": _by("mountPath"),
+    "V1EphemeralContainer.volumeDevices": _by("devicePath"),
+    "V1PodSpec.evictionResponders": _by("name"),
     "V1PodStatus.conditions": _by("type"),
     "V1PodStatus.podIPs": _by("ip"),
-    "V1PodStatus.hostIPs": _by("ip"),
+    "V1PodStatus.hostIPs": ListRule(merge_key="ip"),
+    "V1PodStatus.nodeAllocatableResourceClaimStatuses": _by("resourceClaimName"),
     "V1PodStatus.resourceClaimStatuses": _by("name", retain_keys=True),
+    "V1PodStatus.volumeHealth": ListRule(keys=("name",)),
+    "V1ContainerStatus.allocatedResourcesStatus": _by("name"),
+    "V1ContainerStatus.volumeMounts": _by("mountPath"),
+    "V1NodeAllocatableResourceClaimStatus.mapping": _by("name"),
+    "V1NodeAllocatableResourceClaimStatus.overhead": _by("name"),
+    "V1PodVolumeHealth.healthConditions": _by("status", "reason"),
+    "V1VolumeHealthStatus.healthConditions": _by("status", "reason"),
     "V1ServiceSpec.ports": _by("port", "protocol"),
     "V1ServiceStatus.conditions": _by("type"),
     "V1ServiceAccount.secrets": _by("name"),
@@ -54,7 +67,7 @@ RULES: dict[str, ListRule] = {
     "V1NodeStatus.conditions": _by("type"),
     "V1NamespaceStatus.conditions": _by("type"),
     "V1PodDisruptionBudgetStatus.conditions": _by("type"),
-    "V1ResourceRequirements.claims": _by("name"),
+    "V1ResourceRequirements.claims": ListRule(keys=("name",)),
     "V1CustomResourceDefinitionStatus.conditions": _by("type"),
 }
 
@@ -65,3 +78,5 @@ ATOMIC_OBJECTS = frozenset({
     "V1TypedLocalObjectReference", "V1OwnerReference", "V1NodeSelectorRequirement",
 })  # fmt: skip
 ATOMIC_FIELDS = frozenset({"V1ServiceSpec.selector", "V1PodSpec.nodeSelector"})
+# Objects that a strategic merge patch puts in the place of what was there.
+REPLACED_FIELDS = frozenset({"V1PodDisruptionBudgetSpec.selector"})

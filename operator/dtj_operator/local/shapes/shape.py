@@ -56,6 +56,7 @@ class Shape:
         items: Callable[[], "Shape | None"] = lambda: None,
         rule: ListRule = _ATOMIC,
         atomic: bool = False,
+        replaced: bool = False,
         preserves: bool = False,
         custom: bool = False,
         zeros: Callable[[], Json] = dict,
@@ -65,6 +66,7 @@ class Shape:
         self.name = name
         self.rule = rule
         self.atomic = atomic
+        self.replaced = replaced
         self.preserves = preserves
         self.custom = custom
         self._fields = fields
@@ -146,9 +148,17 @@ def _field_shape(owner: str, field: models.Field) -> Shape:
     if notation.startswith("Dict["):
         inner = notation.removeprefix("Dict[str, ").removesuffix("]")
         return Shape("map", name=inner, items=lambda: _plain_shape(inner), atomic=path in merging.ATOMIC_FIELDS)
+    if path in merging.REPLACED_FIELDS:
+        return _replaced(notation)
     if path == "V1ObjectMeta.managedFields":
         return Shape("any", preserves=True)
     return _plain_shape(notation)
+
+
+def _replaced(notation: str) -> Shape:
+    plain = built_in_shape(notation)
+    return Shape("object", name=notation, fields=lambda: plain.fields, atomic=plain.atomic, replaced=True,
+                 zeros=lambda: plain.zeros)  # fmt: skip
 
 
 def _plain_shape(notation: str) -> Shape:
