@@ -10,7 +10,7 @@ from e2e import machine
 from e2e.chart import Helm
 from e2e.cluster import Cluster
 from e2e.given import Given
-from tests.worlds import embedded, kube, sim
+from tests.worlds import embedded, home, kube, operators, sim
 from tests.worlds.embedded import embedded_world
 from tests.worlds.kube import kube_world
 from tests.worlds.operators import Installed
@@ -26,9 +26,13 @@ ABILITIES: dict[str, frozenset[Ability]] = {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "world" in metafunc.fixturenames:
-        needed = {one for mark in metafunc.definition.iter_markers("needs") for one in mark.args}
+        needed = needs(metafunc.definition)
         asked = metafunc.config.getoption("--world").split(",")
         metafunc.parametrize("world", [name for name in asked if needed <= ABILITIES[name]], indirect=True)
+
+
+def needs(item: pytest.Item) -> set[Ability]:
+    return {one for mark in item.iter_markers("needs") for one in mark.args}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -54,18 +58,22 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
         case "kube":
             cluster = request.getfixturevalue("cluster")
             os.environ["KUBECONFIG"] = str(cluster.kubeconfig)
-            own = cluster if isinstance(cluster, Cluster) else None
-            async with kube_world(request.getfixturevalue("installed"), own) as real:
+            async with kube_world(request.getfixturevalue("installed"), cluster) as real:
+                if lacking := sorted(one for one in needs(request.node) if not real.can(one)):
+                    pytest.skip(f"the story needs what this cluster has not: {', '.join(lacking)}")
                 yield real
 
 
 @pytest.fixture(scope="session")
 def installed(cluster: Cluster | Given) -> Installed:
-    """The operator by our chart, once for all scenarios; a cluster that was given has it already."""
+    """The operator by our chart, once for all scenarios, which a given cluster has already; and their namespace."""
+    home.take(cluster.kubectl)
     if isinstance(cluster, Cluster):
         # Two, as by default: a node that is lost may be the operator's.
         Helm(cluster.kubeconfig).install({"replicas": 2})
         return Installed(cluster)
+    deployment = (f"deployment/{operators.DEPLOYMENT}", f"--namespace={operators.NAMESPACE}")
+    cluster.kubectl("rollout", "status", *deployment, "--timeout=60s")
     return Installed(None)
 
 

@@ -26,7 +26,7 @@ async def test_digits_are_learnt_although_a_worker_is_evicted(world: World) -> N
 
 
 @pytest.mark.core
-@pytest.mark.needs("Policies")
+@pytest.mark.needs("PodSecurity", "Gpus")
 async def test_digits_are_learnt_although_a_node_is_drained(world: World) -> None:
     """One worker on each of two nodes, in a namespace that is restricted."""
     await world.change("Namespace", NAMESPACE, RESTRICTED)

@@ -3,12 +3,24 @@
 import pytest
 
 from dtj_operator.api.status import Restarts
-from tests.worlds.world import GPUS, World, condition_of, counting, in_phase, is_over, on, says, trains, why_failed
+from tests.worlds.world import (
+    GPUS,
+    NAMESPACE,
+    World,
+    condition_of,
+    counting,
+    in_phase,
+    is_over,
+    on,
+    says,
+    trains,
+    why_failed,
+)
 
 QUOTA = {
     "apiVersion": "v1",
     "kind": "ResourceQuota",
-    "metadata": {"name": "small", "namespace": "default"},
+    "metadata": {"name": "small", "namespace": NAMESPACE},
     "spec": {"hard": {"pods": "1"}},
 }
 
@@ -23,6 +35,7 @@ async def test_a_gang_that_can_never_fit_says_so(world: World) -> None:
     assert await world.objects("Pod") == []
 
 
+@pytest.mark.needs("Gpus")
 async def test_two_jobs_take_turns(world: World) -> None:
     """Three nodes carry one gang of two whole nodes, never two halves of two gangs."""
     first = await world.submit(counting("first", steps=10_000, trainer=on(GPUS)))
@@ -58,7 +71,8 @@ async def test_a_full_quota_queues_a_job(world: World) -> None:
 async def test_a_missing_claim_is_named(world: World) -> None:
     job = await world.submit(counting(steps=10, checkpoint={"persistentVolumeClaim": "absent"}))
     s = await world.until(job, says("GangScheduled", "False", "ClaimMissing"))
-    words = "spec.checkpoint.persistentVolumeClaim: there is no PersistentVolumeClaim absent in namespace default"
+    field = "spec.checkpoint.persistentVolumeClaim"
+    words = f"{field}: there is no PersistentVolumeClaim absent in namespace {NAMESPACE}"
     assert (s.status.phase, s.status.reason) == ("Queued", words)
     assert await world.objects("Pod") == []
     claims = await world.objects("PersistentVolumeClaim")
@@ -66,7 +80,7 @@ async def test_a_missing_claim_is_named(world: World) -> None:
         {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "absent", "namespace": "default"},
+            "metadata": {"name": "absent", "namespace": NAMESPACE},
             "spec": {key: claims[0]["spec"][key] for key in ("accessModes", "resources")},
         }
     )
@@ -78,7 +92,7 @@ async def test_a_missing_config_map_is_named(world: World) -> None:
     job = await world.submit(counting(steps=10, trainer={"envFrom": [{"configMapRef": {"name": "settings"}}]}))
     s = await world.until(job, lambda s: 'configmap "settings" not found' in str(condition_of(s, "Training")))
     assert s.status.phase == "Starting"
-    settings = {"name": "settings", "namespace": "default"}
+    settings = {"name": "settings", "namespace": NAMESPACE}
     await world.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": settings, "data": {"LEVEL": "3"}})
     end = await world.until(job, is_over)
     assert (end.status.phase, end.status.restarts) == ("Succeeded", Restarts())

@@ -53,7 +53,7 @@ class Admin(HttpClient):
         try:
             return await self._answer(call)
         except ApiError as error:
-            raise Refused(error.message) from None
+            raise Refused(error.code, error.message) from None
 
     async def log(self, namespace: str, pod: str, container: str, *, previous: bool = False) -> str:
         params = {"container": container, "previous": str(previous).lower()}
@@ -62,9 +62,9 @@ class Admin(HttpClient):
             async with await self._response(call, REQUEST) as response:
                 return await response.text()
         except ApiError as error:
-            raise Refused(error.message) from None
+            raise Refused(error.code, error.message) from None
         except (TimeoutError, aiohttp.ClientError) as error:
-            raise Refused(f"the kubelet of {pod} tells nothing: {error!r}") from None  # its node may be lost
+            raise Refused(0, f"the kubelet of {pod} tells nothing: {error!r}") from None  # its node may be lost
 
 
 def kind_of(name: str) -> Kind:

@@ -17,6 +17,7 @@ from tests.worlds.inprocess import InProcess
 from tests.worlds.monitor import Monitor
 from tests.worlds.world import (
     CLAIM,
+    NAMESPACE,
     Ability,
     AskToStop,
     ExhaustMemory,
@@ -44,6 +45,7 @@ class EmbeddedWorld(InProcess):
         super().__init__(running.api)
         self.cluster = running
         self.monitor = Monitor(running.api.state.store, self.alive)
+        self.stored.create("namespaces", {"metadata": {"name": NAMESPACE}})
         self.stored.create("persistentvolumeclaims", CLAIM)
 
     def can(self, ability: Ability) -> bool:
@@ -80,12 +82,12 @@ class EmbeddedWorld(InProcess):
 
     def _processes(self, pod: PodView) -> list[int]:
         """The supervisor, then its child."""
-        found = self.cluster.kubelet.processes("default", pod.name, TRAINER)
+        found = self.cluster.kubelet.processes(NAMESPACE, pod.name, TRAINER)
         assert len(found) > 1, f"{pod.name} runs {len(found)} processes, and not a supervisor with its child"
         return found
 
 
-ABILITIES: frozenset[Ability] = frozenset({"Programs", "Processes"})
+ABILITIES: frozenset[Ability] = frozenset({"Gpus", "Programs", "Processes"})
 
 
 @asynccontextmanager

@@ -34,7 +34,7 @@ class InProcess(Watched):
         try:
             reply = self.api.request(request)
         except ApiFailure as failure:
-            raise Refused(str(failure)) from None
+            raise Refused(failure.code, str(failure)) from None
         await asyncio.sleep(0)
         found: Json = reply.body
         return found

@@ -16,10 +16,12 @@ async def signal_from_here(first: int, process: int, number: signal.Signals) -> 
     await _run((sys.executable, "-c", DELIVER, str(first), str(process), str(int(number))))
 
 
-async def signal_by_exec(pod: str, namespace: str, container: str, process: int, number: signal.Signals) -> None:
-    """The kernel keeps SIGKILL off a container's first process when it comes from inside; no other signal."""
-    words = ("python3", "-c", DELIVER, "1", str(process), str(int(number)))
-    await _run(("kubectl", "exec", f"--namespace={namespace}", pod, f"--container={container}", "--", *words))
+async def signal_by_exec(enter: Sequence[str], process: int, number: signal.Signals) -> None:
+    """`enter`: `kubectl exec` and all that goes before the container's own command.
+
+    The kernel keeps SIGKILL off a container's first process when it comes from inside; no other signal.
+    """
+    await _run((*enter, "python3", "-c", DELIVER, "1", str(process), str(int(number))))
 
 
 async def _run(command: Sequence[str]) -> None:

@@ -1,4 +1,7 @@
-"""KubeWorld: a real Kubernetes, seen through our own client's watches; on a machine of our own it can be hurt, too."""
+"""KubeWorld: a real Kubernetes, seen through our own client's watches; on a machine of our own it can be hurt, too.
+
+On a cluster that was given, nothing is touched but the scenarios' namespace, the operator's pods, and nodes' cordons.
+"""
 
 import asyncio
 import signal
@@ -11,7 +14,8 @@ from dtj_operator.kube.client import JOB
 from dtj_operator.kube.login import Login
 from dtj_worker.contract import Task
 from e2e.cluster import Cluster
-from tests.worlds import inside
+from e2e.given import Given
+from tests.worlds import inside, operators
 from tests.worlds.admin import Admin, kind_of
 from tests.worlds.mirror import Mirror, storage
 from tests.worlds.monitor import Monitor
@@ -19,6 +23,8 @@ from tests.worlds.operators import Installed
 from tests.worlds.watched import Watched
 from tests.worlds.world import (
     CLAIM,
+    GPU,
+    GPUS,
     NAMESPACE,
     NO_FINALIZERS,
     RESTRICTED,
@@ -36,14 +42,20 @@ from tests.worlds.world import (
     Verb,
 )
 
-ANYWHERE: frozenset[Ability] = frozenset({"Memory", "Images", "Programs"})
+ANYWHERE: frozenset[Ability] = frozenset({"Gpus", "Memory", "Images", "Programs", "PodSecurity"})
+"""On a cluster that was given; whether it has the GPUs is seen when it is there."""
 ABILITIES: frozenset[Ability] = ANYWHERE | {"Nodes", "Processes", "Policies", "ApiServer"}
-"""With a machine of our own; without one, those of any cluster."""
+"""With a machine of our own."""
 TRAINER = "trainer"
 CLEAN_SECONDS = 120
+CORDONED = "dtj.dev/cordoned-by-scenarios"
+"""Annotates a node, so that also a later run can undo it."""
 UNRESTRICTED: Json = {"metadata": {"labels": dict.fromkeys(RESTRICTED["metadata"]["labels"])}}
+DRAINED = (NAMESPACE, operators.NAMESPACE)
 MADE = ("ConfigMap", "ResourceQuota", "LimitRange", "NetworkPolicy")
 """What scenarios make in the namespace beside jobs and claims."""
+ROOT_CA = "kube-root-ca.crt"
+"""A ConfigMap that Kubernetes makes in each namespace, and pods mount."""
 
 
 class KubeWorld(Watched):
@@ -52,17 +64,19 @@ class KubeWorld(Watched):
     name = "kube"
     patience = 3.0  # a pod is started by a runtime here, and two cores carry three nodes
 
-    def __init__(self, admin: Admin, mirror: Mirror, operator: Installed, machine: Cluster | None) -> None:
+    def __init__(self, admin: Admin, mirror: Mirror, operator: Installed, cluster: Cluster | Given) -> None:
         super().__init__(mirror.store)
         self.admin = admin
         self.operator = operator
-        self.machine = machine
+        self.kubectl = cluster.kubectl
+        self.machine = cluster if isinstance(cluster, Cluster) else None
+        self.has_gpus = True
         self.monitor = Monitor(self.store, self.alive)
         self._was_cut_off = False
         """The operator from the API server, for a while."""
 
     def can(self, ability: Ability) -> bool:
-        return ability in (ABILITIES if self.machine else ANYWHERE)
+        return ability in (ABILITIES if self.machine else ANYWHERE) and (ability != "Gpus" or self.has_gpus)
 
     def check(self) -> None:
         self.monitor.check()
@@ -74,12 +88,20 @@ class KubeWorld(Watched):
     async def log(self, job: JobKey, task: Task) -> str:
         return await self.admin.log(job.namespace, self.wanted(job, task).name, TRAINER)
 
-    async def drain(self, node: str) -> None:
-        """Pods of all namespaces, the operator's among them."""
-        await self.cordon(node)
-        there = {"fieldSelector": f"spec.nodeName={node},status.phase=Running"}
-        for pod in (await self.admin.ask("list", kind_of("Pod"), None, params=there))["items"]:
-            await self._evict(pod["metadata"]["namespace"], pod["metadata"]["name"])
+    async def pods_on(self, node: str) -> list[tuple[str, str]]:
+        """Jobs' and the operator's: others have no part in a story, and on a cluster that was given are somebody's."""
+        there = {"fieldSelector": f"spec.nodeName={node}"}
+        lists = [await self.admin.ask("list", kind_of("Pod"), name, params=there) for name in DRAINED]
+        found = [pod["metadata"] for one in lists for pod in one["items"]]
+        return [(metadata["namespace"], metadata["name"]) for metadata in found]
+
+    async def cordon(self, node: str, *, cordoned: bool = True) -> None:
+        """A node that somebody else has cordoned stays as it is."""
+        found = await self.admin.get(kind_of("Node"), None, node)
+        is_to_change = not found["spec"].get("unschedulable") if cordoned else was_cordoned(found)
+        if is_to_change:
+            note = {"annotations": {CORDONED: "" if cordoned else None}}
+            await self.change("Node", node, {"metadata": note, "spec": {"unschedulable": cordoned or None}})
 
     async def hurt_operator(self, what: KillOperator | UpgradeOperator) -> None:
         await self.operator.hurt(self.admin, what)
@@ -109,7 +131,8 @@ class KubeWorld(Watched):
 
     async def _signal(self, pod: PodView, process: int, number: signal.Signals) -> None:
         if self.machine is None:
-            await inside.signal_by_exec(pod.name, NAMESPACE, TRAINER, process, number)
+            enter = self.kubectl.command("exec", f"--namespace={NAMESPACE}", pod.name, f"--container={TRAINER}", "--")
+            await inside.signal_by_exec(enter, process, number)
             return
         assert pod.node is not None, f"{pod.name} is on no node"
         entry = self.store.read("pods", NAMESPACE, pod.name)
@@ -157,7 +180,7 @@ class KubeWorld(Watched):
         await self.create(volume)
 
     async def clean(self) -> None:
-        """The nodes as they were, the namespace empty, and nobody's finalizer in the way."""
+        """The nodes as they were before any scenario, the namespace empty, and nobody's finalizer in the way."""
         nodes = await self.objects("Node")
         if self.machine is not None:
             silent = {node["metadata"]["name"] for node in nodes if not is_ready(node)}
@@ -165,12 +188,13 @@ class KubeWorld(Watched):
                 await asyncio.to_thread(self.machine.nodes[name].restore)
         self.lost.clear()
         for node in nodes:
-            if node["spec"].get("unschedulable"):
+            if was_cordoned(node):
                 await self.cordon(node["metadata"]["name"], cordoned=False)
         await self.change("Namespace", NAMESPACE, UNRESTRICTED)
         for kind in (*MADE, JOB.kind, CLAIMS.kind):
             for one in await self.objects(kind):
-                await self._remove(kind, one["metadata"]["name"])
+                if one["metadata"]["name"] != ROOT_CA:
+                    await self._remove(kind, one["metadata"]["name"])
         for pod in await self.objects("Pod"):
             if pod["metadata"].get("finalizers"):
                 with suppress(Refused):  # it went meanwhile
@@ -203,19 +227,31 @@ def is_ready(node: Json) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
+def was_cordoned(node: Json) -> bool:
+    """By scenarios."""
+    return CORDONED in (node["metadata"].get("annotations") or {})
+
+
+def have_gpus(nodes: list[Json]) -> bool:
+    """Whether three nodes offer what the stories of room for gangs count on, and no other node any."""
+    offered = [node["status"].get("allocatable", {}).get(GPU, "0") for node in nodes]
+    return [number for number in offered if number != "0"] == [str(GPUS)] * 3
+
+
 @asynccontextmanager
-async def kube_world(operator: Installed, machine: Cluster | None) -> AsyncIterator[KubeWorld]:
-    """A clean namespace of the cluster that KUBECONFIG names; it is left clean, too."""
+async def kube_world(operator: Installed, cluster: Cluster | Given) -> AsyncIterator[KubeWorld]:
+    """A clean namespace of the cluster that KUBECONFIG names; it is left clean, too. `home.take` has made it."""
     mirror = Mirror()
     async with Admin(Login()) as admin:
         tasks = [asyncio.create_task(mirror.follow(admin, NAMESPACE))]
         try:
             async with asyncio.timeout(60):
                 await mirror.complete()
-            world = KubeWorld(admin, mirror, operator, machine)
+            world = KubeWorld(admin, mirror, operator, cluster)
             await world.clean()
+            world.has_gpus = have_gpus(await world.objects("Node"))
             await operator.errors(admin)
-            if machine is not None:
+            if world.machine is not None:
                 tasks.append(asyncio.create_task(world.provide()))
             await world.create(CLAIM)
             try:

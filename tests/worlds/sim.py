@@ -29,7 +29,7 @@ from tests.worlds.played import PlayedKubelet
 from tests.worlds.process import RUNNING, Client, History, Mark, Process, Steps, Weather, stepwise
 from tests.worlds.world import CLAIM, NAMESPACE, Ability, HurtPod, Json, KillOperator, LoseNode, UpgradeOperator
 
-ABILITIES: frozenset[Ability] = frozenset({"Nodes", "Memory", "Images", "Processes"})
+ABILITIES: frozenset[Ability] = frozenset({"Gpus", "Nodes", "Memory", "Images", "Processes"})
 START = datetime(2026, 11, 30, 12, tzinfo=UTC)
 CRD = crd()
 
@@ -45,7 +45,8 @@ class SimWorld(InProcess):
         """How far the operator's and everyone's clock was set apart from the time that has passed."""
         super().__init__(Api(now=self.now, uid=lambda: next(uids)))
         self.stored.create("customresourcedefinitions.apiextensions.k8s.io", CRD)
-        self.stored.create("namespaces", {"metadata": {"name": "dtj-system"}})
+        for namespace in ("dtj-system", NAMESPACE):
+            self.stored.create("namespaces", {"metadata": {"name": namespace}})
         for index in range(nodes):
             self.stored.create("nodes", node(f"n{index}", gpus, self.stored.timestamp()))
         self.stored.create("persistentvolumeclaims", CLAIM)

@@ -1,8 +1,12 @@
 """What worlds have in common that see a cluster as a store of objects, their own or a mirror: asking, waiting, harm."""
 
 import asyncio
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import TypeVar
 
 from dtj_operator.api.observed import Facts, JobKey, PodView, Situation
@@ -30,6 +34,9 @@ from tests.worlds.world import (
 
 JOBS = f"{JOB.plural}.{JOB.group}"
 SEEN = {JOBS: JOB, "pods": POD}
+DRAIN_SECONDS = 60
+LOOK_AGAIN_SECONDS = 1
+"""For what no change of an object tells."""
 Value = TypeVar("Value")
 
 
@@ -60,6 +67,9 @@ class Watched:
 
     @abstractmethod
     async def hurt_pod(self, pod: PodView, what: HurtPod) -> None: ...
+
+    @abstractmethod
+    async def log(self, job: JobKey, task: Task) -> str: ...
 
     async def hurt_api_server(self) -> None:
         raise NotImplementedError("the API server stays")
@@ -120,14 +130,29 @@ class Watched:
 
     async def drain(self, node: str) -> None:
         await self.cordon(node)
-        for pod in await self.objects("Pod"):
-            if pod["spec"].get("nodeName") == node:
-                try:
-                    await self._evict(pod["metadata"]["namespace"], pod["metadata"]["name"])
-                except Refused as refusal:
-                    # The operator may have taken it away since the list, as `kubectl drain` allows for.
-                    if "not found" not in str(refusal):
-                        raise
+        pods = await self.pods_on(node)
+        async with asyncio.TaskGroup() as tasks:
+            for namespace, pod in pods:
+                tasks.create_task(self._drain_of(namespace, pod))
+
+    async def pods_on(self, node: str) -> list[tuple[str, str]]:
+        """What a drain of the node evicts: namespaces and names."""
+        there = [pod["metadata"] for pod in await self.objects("Pod") if pod["spec"].get("nodeName") == node]
+        return [(metadata["namespace"], metadata["name"]) for metadata in there]
+
+    async def prints(self, job: JobKey, task: Task, pattern: str, within: float = 60) -> None:
+        printed = ""
+        try:
+            async with asyncio.timeout(within * self.patience):
+                while not re.search(pattern, printed):
+                    await asyncio.sleep(LOOK_AGAIN_SECONDS)
+                    with suppress(Refused):  # its container has not begun
+                        printed = await self.log(job, task)
+        except TimeoutError:
+            raise AssertionError(f"after {within} s {task} of {job} has not printed {pattern!r}: {printed}") from None
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
 
     def situation(self, job: JobKey) -> Situation | None:
         """As the API server has it at this moment, whatever the operator knows."""
@@ -155,6 +180,24 @@ class Watched:
                 if container["name"] in running and variable["name"] == ENV_TASK
             ]
             yield from (spec for spec in specs if Task.parse(spec.task).role != "evaluator")
+
+    async def _drain_of(self, namespace: str, pod: str) -> None:
+        """Again and again while a disruption budget does not allow it, as `kubectl drain` does."""
+        refusal: Refused | None = None
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS * self.patience):
+                while True:
+                    try:
+                        return await self._evict(namespace, pod)
+                    except Refused as error:
+                        if error.code == HTTPStatus.NOT_FOUND:  # the operator may have taken it away since the list
+                            return None
+                        if error.code != HTTPStatus.TOO_MANY_REQUESTS:
+                            raise
+                        refusal = error
+                    await asyncio.sleep(LOOK_AGAIN_SECONDS)
+        except TimeoutError:
+            raise AssertionError(f"after {DRAIN_SECONDS} s {pod} was not evicted: {refusal}") from None
 
     async def _evict(self, namespace: str, pod: str) -> None:
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}

@@ -1,6 +1,7 @@
 """What a scenario sees: a cluster in which jobs are submitted and hurt. The same stories run on every kind of world."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -12,10 +13,10 @@ from dtj_worker.contract import Task
 
 Json = dict[str, Any]
 Verb = Literal["create", "delete", "list", "patch"]
-Ability = Literal["Nodes", "Memory", "Images", "Programs", "Processes", "Policies", "ApiServer"]
-"""Nodes: lose them. Memory: have a trainer killed for its memory. Images: pull them. Programs: run any, not only
-`counter.py`. Processes: signal each of a pod's. Policies: network policies and Pod Security are enforced. ApiServer:
-restart it."""
+Ability = Literal["Gpus", "Nodes", "Memory", "Images", "Programs", "Processes", "PodSecurity", "Policies", "ApiServer"]
+"""Gpus: three nodes have four each. Nodes: lose them. Memory: have a trainer killed for its memory. Images: pull them.
+Programs: run any, not only `counter.py`. Processes: signal each of a pod's. PodSecurity: it is enforced. Policies:
+network policies are. ApiServer: restart it."""
 
 
 class KillTrainer(Struct, frozen=True):
@@ -124,12 +125,23 @@ class World(Protocol):
     async def log(self, job: JobKey, task: Task) -> str:
         """What the task's wanted pod has printed."""
 
+    async def prints(self, job: JobKey, task: Task, pattern: str, within: float = 60) -> None:
+        """Wait until the task's wanted pod has printed what a regular expression finds."""
+
+    def now(self) -> datetime:
+        """By the clock that times the attempts of jobs."""
+
 
 class Refused(Exception):
-    """The API server refused; the message is its own."""
+    """The API server refused; code and message are its own."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
-NAMESPACE = "default"
+NAMESPACE = "dtj-scenarios"
+"""Of all jobs. Whatever is in it is the scenarios' own, and may be deleted."""
 
 
 def counting(
