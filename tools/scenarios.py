@@ -5,14 +5,16 @@
 A column may be named several times, for runs of parts; the later one wins. A scenario that no run selected has a dash.
 """
 
+import ast
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "scenarios.md"
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "scenarios.md"
 HEAD = """\
 # Scenarios
 
@@ -38,14 +40,16 @@ def main() -> int:
     columns: dict[str, list[Result]] = {}
     for name, file in named:
         columns.setdefault(name, []).extend(results(Path(file)))
-    PAGE.write_text(page(columns))
+    PAGE.write_text(page(columns, scenarios()))
     return 0
 
 
-def page(columns: Mapping[str, list[Result]]) -> str:
-    """The whole page; rows in the order of files and, in them, of the first run that has them."""
+def page(columns: Mapping[str, list[Result]], known: Iterable[tuple[str, str]] = ()) -> str:
+    """The whole page; rows in the order of files and, in them, of the first run that has them, then those of none."""
     cells = {name: {(one.file, one.scenario): one.cell for one in found} for name, found in columns.items()}
     rows = dict.fromkeys(row for column in cells.values() for row in column)
+    have_run = {(file, scenario.partition(": ")[0]) for file, scenario in rows}
+    rows |= dict.fromkeys(one for one in known if one not in have_run)
     parts, file = [HEAD], ""
     for row in sorted(rows, key=lambda row: row[0]):
         if row[0] != file:
@@ -53,6 +57,18 @@ def page(columns: Mapping[str, list[Result]]) -> str:
             parts.append(f"\n## {file}\n\n| | {' | '.join(columns)} |\n| --- |{' ---: |' * len(columns)}\n")
         parts.append(f"| {row[1]} | {' | '.join(column.get(row, '–') for column in cells.values())} |\n")
     return "".join(parts)
+
+
+def scenarios() -> Iterator[tuple[str, str]]:
+    """Of this tree: file and words, without the cases of one scenario."""
+    for file in sorted((ROOT / "tests" / "scenarios").glob("test_*.py")):
+        for found in ast.parse(file.read_text()).body:
+            if isinstance(found, ast.AsyncFunctionDef) and found.name.startswith("test_"):
+                yield file.stem.removeprefix("test_"), words(found.name)
+
+
+def words(function: str) -> str:
+    return function.removeprefix("test_").replace("_", " ")
 
 
 def results(file: Path) -> list[Result]:
@@ -67,8 +83,8 @@ def result(case: ElementTree.Element) -> Result | None:
     if not folder.endswith("scenarios"):
         return None
     world = WORLDS.search(name)
-    words = WORLDS.sub("", name).removeprefix("test_").replace("_", " ")
-    scenario = f"{words}: {world['row']}" if world and world["row"] else words
+    told = words(WORLDS.sub("", name))
+    scenario = f"{told}: {world['row']}" if world and world["row"] else told
     return Result(module.removeprefix("test_"), scenario, outcome(case))
 
 
