@@ -125,17 +125,18 @@ class ApiServer:
         target = routes.target(self._api, http.method, path, http.query)
         if target.subresource == "log":
             return await self._send_logs(http, target)
+        form = printing.accepted_form(target, accept)
         if http.method in ("POST", "PUT", "PATCH", "DELETE"):
             target = msgspec.structs.replace(target, body=await _body(http, target), content_type=http.content_type)
         target = msgspec.structs.replace(target, agent=http.headers.get("User-Agent", "unknown"))
         if target.verb == "watch":
-            return await self._send_watch(http, target, accept)
-        reply = printing.printed(self._api.state, target, self._api.request(target), accept)
+            return await self._send_watch(http, target, form)
+        reply = printing.printed(self._api.state, target, self._api.request(target), form)
         return _json(reply.raw, reply.code, reply.warnings)
 
-    async def _send_watch(self, http: web.BaseRequest, request: Request, accept: str) -> web.StreamResponse:
+    async def _send_watch(self, http: web.BaseRequest, request: Request, form: str) -> web.StreamResponse:
         follower = self._api.watch(request)
-        line = printing.watch_lines(self._api.state, request, accept)
+        line = printing.watch_lines(self._api.state, request, form)
         response = web.StreamResponse(headers={"Content-Type": _JSON, "Cache-Control": "no-cache"})
         # A reset means that the reader is gone: there is nobody to tell.
         with contextlib.closing(follower), contextlib.suppress(ConnectionResetError):

@@ -193,6 +193,12 @@ def _object(value: Any) -> Json:
     return value
 
 
+def not_a_map(value: Any) -> ApiFailure:
+    """An apply's body that is no object."""
+    told = f"error unmarshaling JSON: while decoding JSON: {_not_decoded(value, _GO_MAP)}"
+    return bad_request(f"error decoding patch: {told}")
+
+
 def _not_decoded(value: Any, wanted: str) -> str:
     names = {list: "array", dict: "object", str: "string", bool: "bool", int: "number", float: "number"}
     return f"json: cannot unmarshal {names.get(type(value), 'null')} into Go value of type {wanted}"

@@ -102,8 +102,8 @@ RULES: Mapping[str, BuiltInRules] = {
         checks=definitions.faults, has_status=True, counts_generation=True,
     ),
     "endpointslices.discovery.k8s.io": BuiltInRules(model="V1EndpointSlice"),
-    "events": BuiltInRules(model="CoreV1Event"),
-    "events.events.k8s.io": BuiltInRules(model="EventsV1Event"),
+    "events": BuiltInRules(model="CoreV1Event", checks=objects.event_faults),
+    "events.events.k8s.io": BuiltInRules(model="EventsV1Event", checks=objects.event_faults),
     "leases.coordination.k8s.io": BuiltInRules(model="V1Lease", checks=objects.lease_faults),
     "limitranges": BuiltInRules(model="V1LimitRange", defaults=objects.default_limit_range),
     "namespaces": BuiltInRules(

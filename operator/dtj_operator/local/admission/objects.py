@@ -20,16 +20,22 @@ from dtj_operator.local.failures import (
 Json = dict[str, Any]
 
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_AFFINITIES = ("ClientIP", "None")
+_AFFINITY_SECONDS = 10800
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def default_service(body: Json) -> None:
     spec = body.setdefault("spec", {})
     spec.setdefault("sessionAffinity", "None")
     spec.setdefault("type", "ClusterIP")
-    spec.setdefault("internalTrafficPolicy", "Cluster")
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+    if spec["sessionAffinity"] == "ClientIP":
+        spec.setdefault("sessionAffinityConfig", {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}})
     for port in spec.get("ports") or []:
         port.setdefault("protocol", "TCP")
-        port.setdefault("targetPort", port.get("port"))
+        port["targetPort"] = port.get("targetPort") or port.get("port", 0)
 
 
 def fresh_service(body: Json) -> None:
@@ -37,6 +43,8 @@ def fresh_service(body: Json) -> None:
     spec = body["spec"]
     body["status"] = {"loadBalancer": {}}
     if spec["type"] == "ExternalName":
+        if not spec.get("clusterIP"):
+            spec.pop("clusterIP", None)
         return
     if "clusterIP" not in spec:
         digest = hashlib.sha256(body["metadata"]["uid"].encode()).digest()
@@ -50,14 +58,30 @@ def service_faults(body: Json, old: Json | None) -> list[FieldFault]:
     spec = body["spec"]
     found: list[FieldFault] = []
     headless = spec.get("clusterIP") == "None"
+    if headless and spec["type"] in ("NodePort", "LoadBalancer"):
+        found.append(invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services"))
+    if spec["type"] == "ExternalName":
+        if spec.get("clusterIP"):
+            found.append(forbidden_field("spec.clusterIPs", "may not be set for ExternalName services"))
+        if not spec.get("externalName"):
+            found.append(required("spec.externalName"))
+    if spec["sessionAffinity"] not in _AFFINITIES:
+        found.append(not_supported("spec.sessionAffinity", spec["sessionAffinity"], _AFFINITIES))
     if spec["type"] not in _SERVICE_TYPES:
         found.append(not_supported("spec.type", spec["type"], _SERVICE_TYPES))
     ports = spec.get("ports") or []
     if not ports and not headless and spec["type"] != "ExternalName":
         found.append(required("spec.ports"))
     seen_names: set[str] = set()
+    seen: set[tuple[str, int]] = set()
     for index, port in enumerate(ports):
         path = f"spec.ports[{index}]"
+        found += _port_faults(port, path, spec["type"])
+        protocol, number = port["protocol"], port.get("port", 0)
+        if (protocol, number) in seen:
+            key = {"Name": "", "Protocol": protocol, "AppProtocol": None, "Port": number}
+            found.append(duplicate(path, {**key, "TargetPort": 0, "NodePort": 0}))
+        seen.add((protocol, number))
         name = port.get("name", "")
         if not name and len(ports) > 1:
             found.append(required(f"{path}.name"))
@@ -66,12 +90,33 @@ def service_faults(body: Json, old: Json | None) -> list[FieldFault]:
             if name in seen_names:
                 found.append(duplicate(f"{path}.name", name))
             seen_names.add(name)
-        if not 1 <= port.get("port", 0) <= 65535:
-            found.append(invalid(f"{path}.port", port.get("port", 0), "must be between 1 and 65535, inclusive"))
     found += metadata.label_faults(spec.get("selector") or {}, "spec.selector")
     if old is not None and old["spec"].get("clusterIP") and old["spec"]["clusterIP"] != spec.get("clusterIP"):
-        found.append(invalid("spec.clusterIPs[0]", spec.get("clusterIP", ""), "may not change once set"))
+        found.append(invalid("spec.clusterIPs[0]", [spec.get("clusterIP", "")], "may not change once set"))
     return found
+
+
+def _port_faults(port: Json, path: str, service_type: str) -> list[FieldFault]:
+    """Of a service's port alone."""
+    found: list[FieldFault] = []
+    for field, number in (("port", port.get("port", 0)), ("targetPort", port["targetPort"])):
+        if isinstance(number, str):
+            found += [invalid(f"{path}.{field}", number, fault) for fault in names.port_name_faults(number)]
+        elif not 1 <= number <= 65535:
+            found.append(invalid(f"{path}.{field}", number, "must be between 1 and 65535, inclusive"))
+    if port["protocol"] not in _PROTOCOLS:
+        found.append(not_supported(f"{path}.protocol", port["protocol"], _PROTOCOLS))
+    if port.get("nodePort") and service_type in ("ClusterIP", "ExternalName"):
+        found.append(forbidden_field(f"{path}.nodePort", f"may not be used when `type` is '{service_type}'"))
+    return found
+
+
+def event_faults(body: Json, old: Json | None) -> list[FieldFault]:
+    """An Event stands beside what it is about; in `default`, where that has no namespace."""
+    about, own = (body.get("involvedObject") or {}).get("namespace", ""), body["metadata"].get("namespace", "")
+    if about == own or (not about and own == "default"):
+        return []
+    return [invalid("involvedObject.namespace", about, "does not match event.namespace")]
 
 
 def default_secret(body: Json) -> None:

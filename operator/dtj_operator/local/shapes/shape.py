@@ -34,6 +34,7 @@ _ZEROS: Json = {"str": "", "int": 0, "bool": False, "int-or-string": 0}
 _ALWAYS: dict[str, Json] = {
     "CoreV1Event": {"source": {}, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None,
                     "reportingComponent": "", "reportingInstance": ""},
+    "EventsV1Event": {"deprecatedSource": {}, "deprecatedFirstTimestamp": None, "deprecatedLastTimestamp": None},
     "V1ContainerStatus": {"state": {}, "lastState": {}},
     "V1Endpoint": {"conditions": {}},
     "V1PodCondition": {"lastProbeTime": None, "lastTransitionTime": None},

@@ -20,6 +20,7 @@ NAME = Column("Name", format="name", description="Name must be unique within a n
 AGE = Column(
     "Age", description="CreationTimestamp is a timestamp representing the server time when this object was created."
 )
+CREATED = Column("Created At", type="date", description=AGE.description)
 
 
 def _wide(*names: str) -> tuple[Column, ...]:
@@ -32,14 +33,14 @@ def _plain(*names: str) -> tuple[Column, ...]:
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "configmaps": (NAME, Column("Data", type="string"), AGE),
-    "customresourcedefinitions.apiextensions.k8s.io": (NAME, *_plain("Created At")),
+    "customresourcedefinitions.apiextensions.k8s.io": (NAME, CREATED),
     "endpointslices.discovery.k8s.io": (NAME, *_plain("AddressType", "Ports", "Endpoints"), AGE),
     "events": (
         *_plain("Last Seen", "Type", "Reason", "Object"), *_wide("Subobject", "Source"), *_plain("Message"),
         *_wide("First Seen", "Count", "Name"),
     ),
     "leases.coordination.k8s.io": (NAME, *_plain("Holder"), AGE),
-    "limitranges": (NAME, *_plain("Created At")),
+    "limitranges": (NAME, CREATED),
     "namespaces": (NAME, *_plain("Status"), AGE),
     "networkpolicies.networking.k8s.io": (NAME, *_plain("Pod-Selector"), AGE),
     "nodes": (

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from dtj_operator.local.failures import ApiFailure, bad_request
 from dtj_operator.local.kinds import Kind
 from dtj_operator.local.state import Reply, Request, State
 from dtj_operator.local.tables import cells, rows
@@ -16,11 +17,14 @@ from dtj_operator.local.verbs.reading import WatchEvent
 Json = dict[str, Any]
 
 _META = "meta.k8s.io/v1"
+# Clients that ask for YAML or protobuf take JSON, too.
+_MEDIA = ("", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "*/*", "application/*")
+_OFFERED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_INCLUDED = ("", "Metadata", "Object", "None")
 
 
-def printed(state: State, request: Request, reply: Reply, accept: str) -> Reply:
-    """The reply in the first form of the `Accept` header that is known."""
-    form = accepted_form(accept)
+def printed(state: State, request: Request, reply: Reply, form: str) -> Reply:
+    """The reply in the form that `accepted_form` found."""
     if form == "" or request.subresource:
         return reply
     body = reply.body
@@ -28,7 +32,11 @@ def printed(state: State, request: Request, reply: Reply, accept: str) -> Reply:
         return reply
     is_list = "items" in body and body["kind"].endswith("List")
     items = body["items"] if is_list else [body]
-    metadata = body["metadata"] if is_list else {"resourceVersion": body["metadata"].get("resourceVersion", "")}
+    metadata = (
+        _list_metadata(body["metadata"])
+        if is_list
+        else {"resourceVersion": body["metadata"].get("resourceVersion", "")}
+    )
     if form == "Table":
         answer = table(state, request, items, metadata)
     elif is_list:
@@ -39,9 +47,8 @@ def printed(state: State, request: Request, reply: Reply, accept: str) -> Reply:
     return msgspec.structs.replace(reply, raw=msgspec.json.encode(answer))
 
 
-def watch_lines(state: State, request: Request, accept: str) -> Callable[[WatchEvent], bytes]:
+def watch_lines(state: State, request: Request, form: str) -> Callable[[WatchEvent], bytes]:
     """How one watch writes its events; the columns of a table are told once."""
-    form = accepted_form(accept)
     told = False
 
     def line(event: WatchEvent) -> bytes:
@@ -64,25 +71,40 @@ def watch_lines(state: State, request: Request, accept: str) -> Callable[[WatchE
     return line
 
 
-def accepted_form(accept: str) -> str:
-    """`Table`, `PartialObjectMetadata`, or empty for the object as it is."""
+def accepted_form(request: Request, accept: str) -> str:
+    """`Table`, `PartialObjectMetadata`, or empty for the object as it is: the first of the header that is known.
+
+    406 where it names none, 400 for a table with objects in no known form.
+    """
+    form = _form(accept)
+    if form == "Table" and (include := request.params.get("includeObject", "")) not in _INCLUDED:
+        told = "must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f'Unable to convert to Table as requested: includeObject: Invalid value: "{include}": {told}')
+    return form
+
+
+def _form(accept: str) -> str:
+    transforms = False
     for media in accept.split(","):
         name, *parameters = (part.strip() for part in media.split(";"))
         values = dict(parameter.partition("=")[::2] for parameter in parameters)
-        if name not in ("application/json", "*/*", "application/*"):
+        if name not in _MEDIA:
             continue
         form = values.get("as", "")
         if not form:
             return ""
         if values.get("v", "v1") == "v1" and form in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
             return form.removesuffix("List")
-    return ""
+        transforms = True
+    if transforms:
+        raise ApiFailure(406, "NotAcceptable", f"only the following media types are accepted: {_OFFERED}")
+    raise ApiFailure(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {_OFFERED}", {})
 
 
 def table(state: State, request: Request, items: list[Json], metadata: Json) -> Json:
     columns, row = _columns_and_row(state, request.kind)
     now = state.now()
-    include = request.params.get("includeObject", "Metadata")
+    include = request.params.get("includeObject") or "Metadata"
     return {
         "kind": "Table",
         "apiVersion": _META,
@@ -124,10 +146,14 @@ def _described(column: Column) -> Json:
 
 def _included(kind: Kind, item: Json, include: str) -> Json:
     if include == "None":
-        return {}
+        return {"object": None}
     if include == "Object":
         return {"object": {**kind.header, **item}}
     return {"object": _partial(item)}
+
+
+def _list_metadata(metadata: Json) -> Json:
+    return {key: value for key, value in metadata.items() if value != ""}
 
 
 def _partial(item: Json) -> Json:

@@ -1,6 +1,8 @@
 """create, update and patch: one way from a request's body to a stored object. Deletion is `deleting.py`'s business."""
 
+import contextlib
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -43,11 +45,8 @@ def create(state: State, request: Request) -> Reply:
     """201 with the object. 409 for a taken name, 403 and 422 as admission and validation decide."""
     options = write_options(request)
     given = read_body(state, request, options)
-    try:
+    with _warned(given):
         return _insert(state, request, options, given)
-    except ApiFailure as failure:
-        failure.warnings = given.warnings
-        raise
 
 
 def update(state: State, request: Request) -> Reply:
@@ -56,11 +55,12 @@ def update(state: State, request: Request) -> Reply:
     old = _current(state, request)
     body = read_body(state, request, options)
     metadata = body.content["metadata"]
-    _check_name(request, metadata)
-    if request.kind.custom and not metadata.get("resourceVersion"):
-        fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise unprocessable(request.kind.plural, request.kind.group, request.name, [fault])
-    return _replace(state, request, options, old, body)
+    with _warned(body):
+        _check_name(request, metadata)
+        if request.kind.custom and not metadata.get("resourceVersion"):
+            fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise unprocessable(request.kind.plural, request.kind.group, request.name, [fault])
+        return _replace(state, request, options, old, body)
 
 
 def patch(state: State, request: Request) -> Reply:
@@ -75,11 +75,12 @@ def patch(state: State, request: Request) -> Reply:
     served = served_body(request.kind, old)
     patched = patches.patched(patch_type, served, request.body, state.rules(request.kind).shape)
     body = read_body(state, msgspec.structs.replace(request, body=patched), options, patched=served)
-    _check_name(request, body.content["metadata"])
-    if (uid := body.content["metadata"].get("uid")) != old["metadata"].get("uid"):
-        fault = invalid("metadata.uid", uid, IMMUTABLE)
-        raise unprocessable(request.kind.kind, request.kind.group, request.name, [fault])
-    return _replace(state, request, options, old, body)
+    with _warned(body):
+        _check_name(request, body.content["metadata"])
+        if (uid := body.content["metadata"].get("uid")) != old["metadata"].get("uid"):
+            fault = invalid("metadata.uid", uid, IMMUTABLE)
+            raise unprocessable(request.kind.kind, request.kind.group, request.name, [fault])
+        return _replace(state, request, options, old, body)
 
 
 def _apply(state: State, request: Request, options: WriteOptions) -> Reply:
@@ -87,6 +88,8 @@ def _apply(state: State, request: Request, options: WriteOptions) -> Reply:
         raise optional.apply_needs_manager()
     kind, shape = request.kind, state.rules(request.kind).shape
     entry = state.read(kind, request.namespace, request.name)
+    if request.body is not None and not isinstance(request.body, dict):
+        raise patches.not_a_map(request.body)
     if isinstance(request.body, dict) and not request.body.get("kind"):
         raise bad_request("invalid object type: /, Kind=")
     applied = read_body(state, request, options)
@@ -111,6 +114,16 @@ def _apply(state: State, request: Request, options: WriteOptions) -> Reply:
         raise unprocessable(kind.kind, kind.group, request.name, [invalid("metadata.uid", uid, IMMUTABLE)])
     content = apply.merged(shape, old, applied.content, manager, force=options.force)
     return _replace(state, request, options, old, applied._replace(content=content), tracked=True)
+
+
+@contextlib.contextmanager
+def _warned(given: Body) -> Iterator[None]:
+    """A refusal, too, tells what was unknown in the body."""
+    try:
+        yield
+    except ApiFailure as failure:
+        failure.warnings = given.warnings
+        raise
 
 
 def _insert(state: State, request: Request, options: WriteOptions, given: Body, *, tracked: bool = False) -> Reply:
