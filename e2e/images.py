@@ -6,6 +6,7 @@ asked for before the cluster's namespace is entered.
 
 import dataclasses
 import hashlib
+import os
 import platform
 import time
 import tomllib
@@ -13,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from e2e import buildah, packages
+from e2e.machine import FOLDER, ROOT
 from e2e.programs import alone, cache
 
-ROOT = Path(__file__).resolve().parent.parent
 DOCKERFILES = "e2e/dockerfiles"
 BASE = "base"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -82,8 +83,12 @@ SMALL = (OPERATOR, SUPERVISOR, "dtj/worker:latest")
 def archives(names: Iterable[str], say: Callable[[str], None] = print) -> dict[str, Path]:
     """A docker-archive of each image; what is not there yet is built."""
     files = {name: archive(name) for name in names}
-    if all(file.exists() for file in files.values()):
+    missing = [name for name, file in files.items() if not file.exists()]
+    if not missing:
         return files
+    if FOLDER in os.environ:
+        options = " ".join(f"--image={name}" for name in missing)
+        raise RuntimeError(f"{', '.join(missing)}: not built yet, and here is no network for it: start with {options}")
     packages.install(say, buildah.PROGRAMS)
     with alone(folder() / "store"):
         # Named anew, for the wait may have been long and the sources edited.
@@ -122,7 +127,7 @@ def key(name: str) -> str:
 
 def recipe_of(name: str) -> Recipe:
     if name not in RECIPES:
-        raise LookupError(f"no image {name!r}; there are {', '.join(RECIPES)}")
+        raise RuntimeError(f"no image {name!r}; there are {', '.join(RECIPES)}")
     return RECIPES[name]
 
 
