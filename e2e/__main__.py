@@ -3,14 +3,14 @@
 import argparse
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from e2e import images, machine, packages, programs, rights, suite
+from e2e import commands, images, machine, packages, programs, rights, suite
 from e2e.chart import Helm
 from e2e.cluster import Options, cluster
+from e2e.survey import Survey
 
 VOLUMES = 20
 """That a person's cluster has for claims."""
@@ -22,7 +22,7 @@ def main() -> int:
         parser().error(f"what is {' '.join(rest)}?")
     try:
         return int(arguments.run(arguments, rest))
-    except RuntimeError as error:
+    except (RuntimeError, OSError) as error:
         print(f"e2e: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -85,7 +85,7 @@ def for_tests(arguments: argparse.Namespace, rest: list[str]) -> int:
     if machine.FOLDER in os.environ:
         # Up before pytest begins: a first import of images takes longer than any test may.
         with cluster(options(arguments, versions[-1]), machine.folder(), say) as up:
-            code = subprocess.run([*suite.pytest(), *tests], check=False).returncode
+            code = commands.foreground([*suite.pytest(), *tests])
             lacked = rights.refused(rights.calls(up.audit_log))
             for line in lacked:
                 say(f"the operator's rights, by the audit log of all tests: {line}")
@@ -116,14 +116,23 @@ def options(arguments: argparse.Namespace, version: str) -> Options:
 
 def enter(version: str, wanted: Sequence[str], arguments: list[str]) -> int:
     """The same once more, inside."""
+    check(wanted)
+    packages.install(say)  # those that take the survey are among them
+    before = Survey.now()
     archives = prepare(version, wanted)
     command = [sys.executable, "-m", "e2e", *arguments, *(f"--image={file}" for file in archives)]
-    return machine.run(command, say)
+    return machine.run(command, say, before)
+
+
+def check(wanted: Sequence[str]) -> None:
+    """Before minutes of building."""
+    for name in wanted:
+        if name not in images.RECIPES and not Path(name).is_file():
+            raise RuntimeError(f"--image={name}: no file, and no image of {', '.join(images.RECIPES)}")
 
 
 def prepare(version: str, wanted: Sequence[str]) -> list[Path]:
     """What takes long the first time, and the network, which the namespace has not; the images' archives."""
-    packages.install(say)
     for family in (programs.KUBERNETES[version], "etcd", "coredns", "kube-router", "pause", "helm"):
         programs.build(family, say)
     return files(wanted)

@@ -9,14 +9,13 @@ import ast
 import contextlib
 import hashlib
 import os
-import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from e2e import commands
 from e2e.programs import cache
 
 PROGRAMS = {"buildah": "buildah", "runc": "runc", "mmdebstrap": "mmdebstrap", "unshare": "util-linux"}
@@ -26,6 +25,7 @@ PYTHON = "ca-certificates,python3,python3-venv,python3-pip,python-is-python3"
 UNUSED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 KEPT_STEPS = 40
 """Unnamed images, each the end of a stage that a build may take up again, of some 30 MB."""
+OWN = ("--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -71,7 +71,7 @@ def base(tag: str) -> None:
         Path(scratch, "pip.conf").touch()
         command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PYTHON}"]
         command += [f"--dpkgopt=path-exclude={path}" for path in UNUSED]
-        _run([*command, SUITE, f"{scratch}/base.tar", *_mirrors()])
+        commands.run(*command, SUITE, f"{scratch}/base.tar", *_mirrors())
         build(tag, BASE_FILE, Path(scratch), ())
 
 
@@ -83,16 +83,20 @@ def base_digest() -> bytes:
 def staged(root: Path, files: Iterable[Path]) -> Iterator[Path]:
     """A context with these files alone: what a Dockerfile takes besides is missed here, and not in the image's key."""
     with tempfile.TemporaryDirectory(dir=_folder(), prefix=".context-") as scratch:
+        context = Path(scratch)
         for file in files:
-            copy = Path(scratch) / file.relative_to(root)
+            copy = context / file.relative_to(root)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(file, copy)
-        yield Path(scratch)
+        for path in context.rglob("*"):  # as git has them, whatever the umask of the clone was
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+        yield context
 
 
 def _mirrors() -> list[str]:
     """Those of the suite that apt has on this machine, security updates included; none: mmdebstrap's own."""
-    found = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Identifier: Packages"])
+    asked = ("--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Identifier: Packages")
+    found = commands.run("apt-get", "indextargets", *asked)
     lines = {tuple(line.split()) for line in found.splitlines()}
     ours = [line for line in lines if len(line) == 3 and line[1].split("-")[0] == SUITE and line[2] == "main"]
     return [f"deb {' '.join(line)}" for line in sorted(ours)]
@@ -113,7 +117,7 @@ def _settings() -> Iterator[list[str]]:
 
 def _pip_settings() -> Iterator[str]:
     known = {"index-url", "extra-index-url", "trusted-host", "proxy", "default-timeout", "timeout", "retries"}
-    for line in _run([sys.executable, "-m", "pip", "config", "list"]).splitlines():
+    for line in commands.run(sys.executable, "-m", "pip", "config", "list").splitlines():
         name, _, value = line.partition("=")
         if (option := name.rpartition(".")[2]) in known:
             yield f"{option} = " + "\n    ".join(str(ast.literal_eval(value)).split())
@@ -142,12 +146,4 @@ def _folder() -> Path:
 
 def _buildah(*arguments: str) -> str:
     store = ("--root", f"{_folder()}/store", "--runroot", f"{_folder()}/run", "--storage-driver", "overlay")
-    return _run(["unshare", "--mount", "buildah", *store, *arguments])
-
-
-def _run(command: list[str]) -> str:
-    done = subprocess.run(command, text=True, capture_output=True, check=False)
-    if done.returncode:
-        said = (done.stdout + done.stderr)[-4000:]
-        raise RuntimeError(f"{shlex.join(command)} ended with {done.returncode}:\n{said}")
-    return done.stdout
+    return commands.run("unshare", *OWN, "buildah", *store, *arguments)

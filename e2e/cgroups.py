@@ -1,7 +1,6 @@
 """The cgroups of one run: a folder in every hierarchy. They outlive the namespace, so they have to be removed."""
 
 import os
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,9 +35,11 @@ class Cgroups:
         """One hierarchy stands for all where processes are counted: runtimes enter every one."""
         return next(path for path in hierarchies() if path.name == "pids") / self.name / child
 
-    def processes(self, child: str = "") -> list[int]:
-        """All that are in it or below, as the reader's process namespace numbers them."""
-        return sorted({pid for file in self.tree(child).rglob("cgroup.procs") for pid in numbers(file)})
+    def processes(self, child: str = "", within: str = "") -> list[int]:
+        """All that are in it or below, in those whose paths end so, as the reader's process namespace numbers them."""
+        # Not by `rglob`, to which a cgroup that vanishes under way is an error.
+        places = [place for place, _, _ in os.walk(self.tree(child)) if place.endswith(within)]
+        return sorted({pid for place in places for pid in numbers(Path(place, "cgroup.procs"))})
 
     def remove(self, child: str = "", seconds: float = 30) -> list[Path]:
         """Remove it, deepest first. What still holds a process is tried again until the time is over, and returned."""
@@ -77,11 +78,15 @@ def mounted(*kinds: str) -> list[Path]:
     return [Path(mount[1]) for mount in mounts if mount[2] in (kinds or ("cgroup", "cgroup2"))]
 
 
-def abandoned() -> list[Cgroups]:
-    """Those of runs whose process is gone: it was killed before it could remove them."""
-    found = {path.name for place in mounted() for path in place.glob(f"{PREFIX}*")}
-    pids = {name: re.search(r"\d+$", name) for name in found}
-    return [Cgroups(name) for name, pid in sorted(pids.items()) if pid and not Path(f"/proc/{pid[0]}").exists()]
+def own() -> list[Path]:
+    """Those that this process is in."""
+    paths = {line.split(":", 2)[2].strip("/") for line in Path("/proc/self/cgroup").read_text().splitlines()}
+    return [found for place in mounted() for path in paths if (found := place / path).is_dir()]
+
+
+def of_runs() -> set[str]:
+    """The names of all that are there."""
+    return {path.name for place in mounted() for path in place.glob(f"{PREFIX}*")}
 
 
 def numbers(file: Path) -> list[int]:

@@ -52,7 +52,7 @@ class Cluster:
         self._options = options
         self._registry = Registry(ADDRESS, REGISTRY_PORT, folder / "registry")
         (folder / "log").mkdir(parents=True, exist_ok=True)
-        images = root_with(options.images, folder / "log" / "images.log")
+        images = root_with(options.images, folder / "log" / "images.log", say)
         built = Programs(kubernetes, programs.build("etcd", say), programs.build("coredns", say))
         self._plane = plane = ControlPlane(folder, built, gates)
         self.kubeconfig = plane.kubeconfig
@@ -80,6 +80,10 @@ class Cluster:
             node.set_gpus(self._options.gpus)
         ip("route", "add", SERVICES, "via", nodes[0].address)
         self._plane.await_first_account()
+
+    def check(self) -> None:
+        """Raise if a program of the control plane has ended by itself."""
+        self._plane.check()
 
     def stop(self) -> None:
         for node in self.nodes.values():
@@ -141,6 +145,10 @@ def cluster(options: Options, folder: Path, say: Callable[[str], None]) -> Itera
         (folder / UP).write_bytes(pickle.dumps(options))
         say(f"Kubernetes {made.version}, {options.nodes} nodes: up after {time.monotonic() - started:.0f} s")
         yield made
+        made.check()
+    except TimeoutError:
+        made.check()  # what has ended names the cause
+        raise
     finally:
         made.stop()
 

@@ -30,7 +30,7 @@ class Daemon:
         into = ["nsenter", f"--net=/run/netns/{network}", "--"] if network else []
         self._command = [*into, *map(str, command)]
         if cgroup:
-            entered = f"echo $$ > {shlex.quote(str(cgroup))}; exec {shlex.join(self._command)}"
+            entered = f"echo $$ > {shlex.quote(str(cgroup))} && exec {shlex.join(self._command)}"
             self._command = ["sh", "-c", entered]
         self._number = log.with_suffix(".pid")
 

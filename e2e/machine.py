@@ -4,7 +4,10 @@ The outer process makes the namespace, waits, and holds that the machine is afte
 furnishes the namespace and starts the one command for which it was made.
 """
 
+import contextlib
+import fcntl
 import os
+import re
 import shutil
 import signal
 import socket
@@ -12,13 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from e2e.cgroups import PREFIX, Cgroups, abandoned
+from e2e import commands
+from e2e.cgroups import PREFIX, Cgroups, of_runs
 from e2e.door import door, loopback, to
-from e2e.programs import cache
-from e2e.survey import PATH, Survey
+from e2e.programs import alone, cache
+from e2e.survey import Survey
 
 FOLDER = "DTJ_E2E_FOLDER"
 """Set inside the namespace: the folder of this run."""
@@ -27,6 +31,8 @@ PORT = "DTJ_E2E_PORT"
 DOOR = "api.sock"
 OUTER = "outer.pid"
 """In that folder: the number, outside, of the parent of process 1."""
+LOCK = "lock"
+"""Likewise: held as long as the run goes on."""
 ROOT = Path(__file__).resolve().parent.parent
 ADDRESS = "10.89.0.1"
 """Of the control plane, and of whoever runs in the namespace without being a node."""
@@ -56,86 +62,114 @@ def cgroups() -> Cgroups:
     return Cgroups(folder().name)
 
 
-def run(command: Sequence[str], say: Callable[[str], None]) -> int:
-    """Run a command inside; its exit code, or 1 where the machine is afterwards not as it was."""
+def run(command: Sequence[str], say: Callable[[str], None], before: Survey) -> int:
+    """Run a command inside; its exit code, or 1 where the machine is afterwards not as it was before."""
     if os.geteuid() != 0:
         raise RuntimeError("nodes are made of cgroups, mounts and containers: run this as root, or set KUBECONFIG")
     place = cache() / "run" / f"{PREFIX}{os.getpid()}"
     if len(str(place)) > LONGEST:
         raise RuntimeError(f"{place} is too long for the sockets below it: set XDG_CACHE_HOME to a shorter path")
-    for stale in abandoned():  # a run that was killed before it could tidy up
-        stale.remove(seconds=0)
-        shutil.rmtree(cache() / "run" / stale.name, ignore_errors=True)
-    before = Survey.now()
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    # A SystemExit runs the finally clauses below; Ctrl-C on a terminal reaches the command inside by itself.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        code = enter(command, place)
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        left = Cgroups(place.name).remove()
-        keep_logs(place)
+    return watched(place, lambda: enter(command, place), say, before)
+
+
+def watched(place: Path, work: Callable[[], int], say: Callable[[str], None], before: Survey) -> int:
+    """Tidy up after the work, however it ends, and look at the machine."""
+    # A SystemExit runs the finally clause; Ctrl-C on a terminal reaches the command inside by itself.
+    ending = {number: lambda number, _: sys.exit(128 + number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    with occupied(place), commands.handling(ending):
+        try:
+            code = work()
+        finally:
+            with commands.handling(dict.fromkeys((*ending, signal.SIGINT), signal.SIG_IGN)):
+                left = Cgroups(place.name).remove()
+                keep_logs(place)
     missed = [*(f"cgroup {path} is left" for path in left), *before.differences(Survey.now(), place.name)]
     for line in missed:
         say(f"the machine is not as it was: {line}")
     return code or bool(missed)
 
 
+@contextlib.contextmanager
+def occupied(place: Path) -> Iterator[None]:
+    """The run's folder, which others can tell from one that was left; what was left is removed."""
+    with alone(place.parent):
+        for name in stale():
+            Cgroups(name).remove(seconds=0)
+            keep_logs(cache() / "run" / name)
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        lock = (place / LOCK).open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock:
+        yield
+
+
+def stale() -> list[str]:
+    """Runs that were killed before they could tidy up."""
+    names = of_runs() | {path.name for path in (cache() / "run").glob(f"{PREFIX}*")}
+    # One of another cache is over by its number alone, which may be one of another process namespace.
+    return [name for name in sorted(names) if is_over(name) and not Cgroups(name).processes()]
+
+
+def is_over(name: str) -> bool:
+    """By the lock of its folder, for numbers are given again; before there is one, by its number."""
+    try:
+        with (cache() / "run" / name / LOCK).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except FileNotFoundError:
+        number = re.search(r"\d+$", name)
+        return number is not None and not Path("/proc", number[0]).exists()
+    return True
+
+
 def enter(command: Sequence[str], place: Path) -> int:
     listener = loopback()
     environment = {
         **os.environ,
-        "PATH": PATH,
+        "PATH": commands.PATH,
         FOLDER: str(place),
         PORT: str(listener.getsockname()[1]),
     }
     environment.pop("KUBECONFIG", None)  # what happens inside is about the cluster that is there
-    process = subprocess.Popen(
-        [
-            # Whatever happens to this process, the namespace ends with it.
-            *(
-                "setpriv",
-                "--pdeathsig",
-                "KILL",
-                "--",
-                "unshare",
-                "--mount",
-                "--net",
-                "--pid",
-                "--fork",
-                "--kill-child",
-                "--mount-proc",
-            ),
-            *(sys.executable, "-m", "e2e.machine", *command),
-        ],
-        cwd=ROOT,
-        env=environment,
+    inside = (
+        # Whatever happens to this process, the namespace ends with it.
+        *("setpriv", "--pdeathsig", "KILL", "--"),
+        *("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"),
+        *(sys.executable, "-m", "e2e.machine", *command),
     )
-    signal.signal(signal.SIGINT, lambda *_: None)
-    (place / OUTER).write_text(str(process.pid))
-    try:
-        with door(listener, to(socket.AF_UNIX, str(place / DOOR))):
-            return process.wait()
-    finally:
-        process.kill()  # the kernel ends process 1, and with it the namespace
-        process.wait()
+    with commands.handling({signal.SIGINT: lambda *_: None}):
+        process = subprocess.Popen(inside, cwd=ROOT, env=environment)
+        try:
+            (place / OUTER).write_text(str(process.pid))
+            with door(listener, to(socket.AF_UNIX, str(place / DOOR))):
+                return process.wait()
+        finally:
+            process.kill()  # the kernel ends process 1, and with it the namespace
+            process.wait()
 
 
 def join(command: Sequence[str]) -> int:
     """Run a command in the namespace of the cluster that KUBECONFIG names, or of the one that came up last."""
-    runs = sorted(cache().glob(f"run/*/{OUTER}"), key=lambda path: path.stat().st_mtime)
+    runs = [run for run in cache().glob(f"run/*/{OUTER}") if not is_over(run.parent.name)]
+    runs.sort(key=lambda path: path.stat().st_mtime)
     named = Path(os.environ.get("KUBECONFIG", "")).parent
     runs = [run for run in runs if run.parent == named] or runs
     if not runs:
         raise RuntimeError("no cluster is up; `make cluster` brings one up")
-    outer = runs[-1].read_text()
-    first = Path(f"/proc/{outer}/task/{outer}/children").read_text().split()[0]
-    place = runs[-1].parent
-    environment = {**os.environ, "PATH": PATH, FOLDER: str(place), "KUBECONFIG": str(place / "admin.kubeconfig")}
-    inside = ["nsenter", "--target", first, "--mount", "--net", "--pid", "--wd", "--", *command]
-    return subprocess.run(inside, env=environment, check=False).returncode
+    outer, place = runs[-1].read_text(), runs[-1].parent
+    children = Path(f"/proc/{outer}/task/{outer}/children").read_text().split()
+    if not children:
+        raise RuntimeError(f"the cluster in {place} is only coming up, or is about to go")
+    environment = {
+        **os.environ,
+        "PATH": commands.PATH,
+        FOLDER: str(place),
+        "KUBECONFIG": str(place / "admin.kubeconfig"),
+    }
+    inside = ["nsenter", "--target", children[0], "--mount", "--net", "--pid", "--wd", "--", *command]
+    return commands.foreground(inside, environment=environment)
 
 
 def keep_logs(place: Path) -> None:
@@ -186,20 +220,12 @@ def furnish(place: Path) -> None:
         f"address add {ADDRESS}/24 dev {BRIDGE}",
         f"link set {BRIDGE} up",
     ):
-        run_quietly("ip", *words.split())
+        commands.run("ip", *words.split())
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
 
 def mount(*arguments: str) -> None:
-    run_quietly("mount", *arguments)
-
-
-def run_quietly(*command: str) -> str:
-    """A command of the machine; what it says when it fails is the error."""
-    done = subprocess.run(command, text=True, capture_output=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
+    commands.run("mount", *arguments)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,17 @@
 """One node: a network namespace of its own with containerd, kubelet, kube-proxy and the firewall of NetworkPolicies."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e import nodeconfig
+from e2e import commands, nodeconfig
 from e2e.controlplane import ControlPlane
 from e2e.daemon import Daemon, wait
-from e2e.machine import ADDRESS, BRIDGE, cgroups, run_quietly
+from e2e.machine import ADDRESS, BRIDGE, cgroups
 from e2e.runtime import Containerd, fill
 
 GPU = "nvidia.com/gpu"
@@ -109,9 +110,12 @@ class Node:
         place = f"/status/capacity/{GPU.replace('/', '~1')}"
 
         def is_offered() -> bool:
-            status = api.get(path)["status"]
-            if status["capacity"].get(GPU) != str(count):  # at first, or taken back by the kubelet
-                api.patch(f"{path}/status", [{"op": "add", "path": place, "value": str(count)}])
+            try:
+                status = api.get(path)["status"]
+                if status["capacity"].get(GPU) != str(count):  # at first, or taken back by the kubelet
+                    api.patch(f"{path}/status", [{"op": "add", "path": place, "value": str(count)}])
+            except OSError:  # the API server is away, or others write the status as well
+                return False
             return bool(status["allocatable"].get(GPU) == str(count))
 
         wait(f"{self.name} offers {count} GPUs", is_offered, 60, self._kubelet)
@@ -127,14 +131,15 @@ class Node:
 
     def cut(self) -> None:
         """The cable is out: nothing reaches the node, and it reaches nothing."""
-        run_quietly("ip", "link", "set", self._link, "down")
+        commands.run("ip", "link", "set", self._link, "down")
 
     def mend(self) -> None:
-        run_quietly("ip", "link", "set", self._link, "up")
+        commands.run("ip", "link", "set", self._link, "up")
 
     def kill(self) -> None:
         """As when its power fails: cut off, and every process of it gone."""
-        self.cut()
+        if self._is_wired():
+            self.cut()
 
         def is_dead() -> bool:
             running = self._cgroups.processes(self.name)
@@ -148,12 +153,15 @@ class Node:
         wait(f"every process of {self.name} has ended", is_dead, 60)
 
     def restore(self) -> None:
-        """After `kill`: the node comes back under its name as new, with nothing on its disk but the images."""
+        """The node, whatever became of it, comes back under its name as new, with only the images on its disk."""
+        self.kill()
         mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
         for path in reversed([path for path in mounts if path.startswith(f"{self.folder}/")]):
-            run_quietly("umount", "--lazy", path)
-        ip("link", "delete", self._link)  # the kernel takes its time with a namespace, and the name is wanted
-        ip("netns", "delete", self.name)
+            commands.run("umount", "--lazy", path)
+        if self._is_wired():
+            ip("link", "delete", self._link)  # the kernel takes its time with a namespace, and the name is wanted
+        if Path("/run/netns", self.name).exists():
+            ip("netns", "delete", self.name)
         for name in ("root", "state", "kubelet", "pods", "addresses"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         self._cgroups.remove(self.name)
@@ -169,9 +177,11 @@ class Node:
     def processes(self, pod_uid: str, container_id: str) -> list[int]:
         """Those of a container, as this namespace numbers them; the container's own process 1 is the first."""
         container = container_id.removeprefix("containerd://")
-        place = next(self._cgroups.tree(self.name).rglob(f"pod{pod_uid}/{container}"), None)
-        pids = [int(pid) for pid in (place / "cgroup.procs").read_text().split()] if place else []
+        pids = self._cgroups.processes(self.name, f"/pod{pod_uid}/{container}")
         return sorted(pids, key=lambda pid: (number_inside(pid), pid))
+
+    def _is_wired(self) -> bool:
+        return self._link in {link["ifname"] for link in json.loads(commands.run("ip", "-json", "link"))}
 
     @property
     def _link(self) -> str:
@@ -218,7 +228,7 @@ class Node:
             f"route add default via {ADDRESS}",
         ):
             ip("-netns", name, *words.split())
-        run_quietly("nsenter", f"--net=/run/netns/{name}", "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        commands.run("nsenter", f"--net=/run/netns/{name}", "sysctl", "-qw", "net.ipv4.ip_forward=1")
         ip("route", "replace", nodeconfig.pods_of(self._number), "via", self.address)
         for other in range(1, self._parts.nodes + 1):
             if other != self._number:
@@ -230,7 +240,7 @@ def address_of(number: int) -> str:
 
 
 def ip(*words: str) -> None:
-    run_quietly("ip", *words)
+    commands.run("ip", *words)
 
 
 def number_inside(pid: int) -> int:

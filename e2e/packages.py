@@ -2,8 +2,9 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
+
+from e2e import commands
 
 PROGRAMS = {
     "containerd": "containerd",
@@ -28,7 +29,9 @@ PROGRAMS = {
 
 def install(say: Callable[[str], None] = print, programs: dict[str, str] = PROGRAMS) -> None:
     """Install the packages of which a program is missing."""
-    missing = sorted({package for program, package in programs.items() if not shutil.which(program, path=PATH)})
+    missing = sorted(
+        {package for program, package in programs.items() if not shutil.which(program, path=commands.PATH)}
+    )
     if not missing:
         return
     if not shutil.which("apt-get") or os.geteuid() != 0:
@@ -39,12 +42,6 @@ def install(say: Callable[[str], None] = print, programs: dict[str, str] = PROGR
     apt("install", "--yes", "--no-install-recommends", *missing)
 
 
-PATH = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"
-
-
 def apt(*arguments: str) -> None:
-    command = ["apt-get", "--quiet", "--option", "DPkg::Lock::Timeout=300", *arguments]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(command, env=environment, text=True, capture_output=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}")
+    commands.run(*("apt-get", "--quiet", "--option", "DPkg::Lock::Timeout=300", *arguments), environment=environment)

@@ -8,11 +8,13 @@ import fcntl
 import hashlib
 import os
 import re
-import subprocess
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from e2e import commands
 
 FAMILIES = Path(__file__).resolve().parent / "programs"
 KUBERNETES = {"1.37": "kubernetes-1.37", "1.34": "kubernetes-1.34"}
@@ -29,7 +31,7 @@ def build(family: str, say: Callable[[str], None] = print) -> Path:
     source = FAMILIES / family
     if not (source / "go.mod").exists():
         known = ", ".join(sorted(path.parent.name for path in FAMILIES.glob("*/go.mod")))
-        raise LookupError(f"no family of programs {family!r} in {FAMILIES}; there are {known}")
+        raise RuntimeError(f"no family of programs {family!r} in {FAMILIES}; there are {known}")
     folder = cache() / "programs" / f"{family}-{digest(source)}"
     with alone(folder):
         if not folder.exists():
@@ -44,15 +46,8 @@ def compile_into(folder: Path, source: Path, say: Callable[[str], None]) -> None
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
         built = Path(scratch) / "built"
         built.mkdir()
-        command = ["go", "build", *flags(source), "-o", f"{built}/", *packages(source)]
-        try:
-            done = subprocess.run(
-                command, cwd=source, env={**os.environ, "CGO_ENABLED": "0"}, text=True, capture_output=True, check=False
-            )
-        except FileNotFoundError:
-            raise RuntimeError(f"{source.name} is built by Go, and there is no go in PATH: install Go 1.26") from None
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(command)} in {source} ended with {done.returncode}:\n{done.stderr[-4000:]}")
+        command = ("go", "build", *flags(source), "-o", f"{built}/", *packages(source))
+        commands.run(*command, folder=source, environment={**os.environ, "CGO_ENABLED": "0"})
         built.rename(folder)
     say(f"{source.name} is built after {time.monotonic() - started:.0f} s")
 
@@ -89,10 +84,9 @@ def digest(source: Path) -> str:
 
 
 def compiler() -> str:
-    try:
-        return subprocess.run(["go", "env", "GOVERSION", "GOARCH"], text=True, capture_output=True, check=True).stdout
-    except FileNotFoundError:
-        raise RuntimeError("the cluster's programs are built by Go, and there is no go in PATH: install Go") from None
+    if not shutil.which("go"):
+        raise RuntimeError("the cluster's programs are built by Go, and there is no go in PATH: install Go 1.26")
+    return commands.run("go", "env", "GOVERSION", "GOARCH")
 
 
 @contextlib.contextmanager

@@ -1,17 +1,18 @@
 """A node's containerd and the images in it: imported once into a root that is kept, linked from there to each node."""
 
+import contextlib
 import hashlib
 import io
 import json
 import os
 import shutil
-import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from e2e import commands
 from e2e.daemon import Daemon, wait
 from e2e.programs import alone, build, cache
 from e2e.registry import read
@@ -44,16 +45,16 @@ class Containerd(Daemon):
         super().__init__(name, ["containerd", "--config", config], log, network=network, cgroup=cgroup)
 
     def answers(self) -> bool:
-        return self.ctr("version").returncode == 0
+        with contextlib.suppress(RuntimeError, TimeoutError):
+            return bool(self._ctr("version", seconds=10))
+        return False
 
     def load(self, archive: Path) -> None:
-        done = self.ctr("images", "import", str(archive))
-        if done.returncode:
-            raise RuntimeError(f"{self.name}: {archive} was not taken: {done.stderr.strip()}")
+        self._ctr("images", "import", str(archive))
 
-    def ctr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = ["ctr", "--address", str(self.address), "--namespace", "k8s.io", *arguments]
-        return subprocess.run(command, text=True, capture_output=True, check=False)
+    def _ctr(self, *arguments: str, seconds: float = commands.LONGEST_SECONDS) -> str:
+        client = ("ctr", "--address", str(self.address), "--namespace", "k8s.io")
+        return commands.run(*client, *arguments, seconds=seconds)
 
 
 def settings(folder: Path, address: Path) -> str:
@@ -88,14 +89,14 @@ disabled_plugins = {json.dumps(disabled)}
 
 def fill(root: Path, images: Path) -> None:
     """Give a node a root with images in it: files are linked, for nobody writes into them, the databases copied."""
-    subprocess.run(["cp", "--archive", "--link", f"{images}/.", str(root)], check=True)
+    commands.run("cp", "--archive", "--link", f"{images}/.", str(root))
     for database in images.rglob("*.db"):
         copy = root / database.relative_to(images)
         copy.unlink()
         shutil.copy(database, copy)
 
 
-def root_with(archives: Sequence[Path], log: Path) -> Path:
+def root_with(archives: Sequence[Path], log: Path, say: Callable[[str], None] = print) -> Path:
     """A containerd root that holds these archives' images; each archive is imported once, on top of those before it."""
     folder = cache() / "containerd" / key(archives)
     with alone(folder):
@@ -103,7 +104,7 @@ def root_with(archives: Sequence[Path], log: Path) -> Path:
             os.utime(folder)
             return folder
         forget_unused(folder.parent)
-        under = root_with(archives[:-1], log) if archives else None
+        under = root_with(archives[:-1], log, say) if archives else None
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
             root = Path(scratch) / "root"
             root.mkdir()
@@ -113,6 +114,8 @@ def root_with(archives: Sequence[Path], log: Path) -> Path:
             containerd.start()
             try:
                 wait("containerd answers", containerd.answers, 60, containerd)
+                if archives:
+                    say(f"importing {archives[-1].name}, once for all nodes")
                 containerd.load(archives[-1] if archives else pause(Path(scratch) / "pause.tar"))
             finally:
                 containerd.stop()
@@ -158,7 +161,7 @@ def pause(path: Path, name: str = PAUSE) -> Path:
 
 
 def architecture() -> str:
-    return subprocess.run(["go", "env", "GOARCH"], text=True, capture_output=True, check=True).stdout.strip()
+    return commands.run("go", "env", "GOARCH").strip()
 
 
 def tarred(files: dict[str, tuple[bytes, int]]) -> bytes:

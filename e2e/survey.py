@@ -4,10 +4,11 @@ import dataclasses
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from e2e.cgroups import PREFIX
+from e2e import commands
+from e2e.cgroups import PREFIX, mounted, numbers, own
 
 MOVING = re.compile(
     r"^(fs\.(dentry-state|file-nr|inode-nr|inode-state|quota\..*|aio-nr)|kernel\.(random\..*|ns_last_pid|pty\.nr"
@@ -15,7 +16,12 @@ MOVING = re.compile(
 )
 """Sysctls that are not settings but change by themselves."""
 
-OTHERS = (PREFIX, "buildah-")
+OTHERS = re.compile(rf"^({PREFIX}.*|.*\.(slice|scope|service)|docker)$")
+"""Cgroups of other runs, of systemd, of Docker: others work on this machine, and people log in."""
+OTHERS_MOUNTS = ("/run/user/", "/run/docker/", "/var/lib/docker/")
+OTHERS_LINKS = re.compile(r"\b(veth\w+|docker\d+|br-[0-9a-f]{12})\b")
+BUILDS = "buildah-"
+"""How the cgroups of image builds begin; one with a process in it belongs to a build that goes on."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,25 +38,36 @@ class Survey:
     def now() -> "Survey":
         mounts = (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines())
         return Survey(
-            mounts=frozenset(" ".join(mount[3:6]) for mount in mounts),
-            addresses=frozenset(said("ip", "-brief", "address") + said("ip", "route") + said("ip", "netns")),
-            firewall=frozenset(said("nft", "list", "ruleset") + said("ipset", "list", "-name")),
+            mounts=frozenset(" ".join(mount[3:6]) for mount in mounts if not mount[4].startswith(OTHERS_MOUNTS)),
+            addresses=frozenset(addresses()),
+            firewall=frozenset(said("nft", "--stateless", "list", "ruleset") + said("ipset", "list", "-name")),
             sysctls=frozenset(sysctls()),
-            cgroups=frozenset(
-                # Those of runs and of images that are built are their own business: others may be going on.
-                str(path)
-                for path in Path("/sys/fs/cgroup").glob("*/*/")
-                if not path.name.startswith(OTHERS)
-            ),
+            cgroups=frozenset(cgroups()),
         )
 
     def differences(self, after: "Survey", run: str) -> Iterator[str]:
         """What is there now and was not, or the other way round; and processes that still run for the run."""
         for field in dataclasses.fields(self):
             old, new = getattr(self, field.name), getattr(after, field.name)
+            if field.name == "sysctls":  # whole families come and go with modules of the kernel, and with links
+                both = names(old) & names(new)
+                old, new = ({line for line in lines if name_in(line) in both} for lines in (old, new))
             yield from (f"{field.name}: {line} is new" for line in sorted(new - old))
             yield from (f"{field.name}: {line} is gone" for line in sorted(old - new))
         yield from (f"process {process} still runs" for process in processes_of(run))
+
+
+def addresses() -> list[str]:
+    lines = said("ip", "-brief", "address") + said("ip", "route") + said("ip", "netns")
+    return [line for line in lines if not OTHERS_LINKS.search(line)]
+
+
+def cgroups() -> Iterator[str]:
+    """At the top, and in those of this process, where builds make theirs; deeper ones are others' business."""
+    for path in (path for place in {*mounted(), *own()} for path in place.glob("*/")):
+        is_of_build = path.name.startswith(BUILDS) and numbers(path / "cgroup.procs")
+        if not (OTHERS.match(path.name) or is_of_build):
+            yield str(path)
 
 
 def sysctls() -> Iterator[str]:
@@ -66,6 +83,14 @@ def sysctls() -> Iterator[str]:
                 continue
 
 
+def names(lines: Iterable[str]) -> set[str]:
+    return {name_in(line) for line in lines}
+
+
+def name_in(line: str) -> str:
+    return line.partition(" = ")[0]
+
+
 def processes_of(run: str) -> Iterator[str]:
     """By the folder of the run, which is in the environment or on the command line of everything it starts."""
     for path in Path("/proc").glob("[0-9]*"):
@@ -78,8 +103,5 @@ def processes_of(run: str) -> Iterator[str]:
 
 
 def said(*command: str) -> list[str]:
-    done = subprocess.run(command, text=True, capture_output=True, check=False, env={**os.environ, "PATH": PATH})
-    return done.stdout.splitlines()
-
-
-PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    environment = {**os.environ, "PATH": commands.PATH}
+    return subprocess.run(command, text=True, capture_output=True, check=False, env=environment).stdout.splitlines()

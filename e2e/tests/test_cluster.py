@@ -1,13 +1,10 @@
 """The cluster itself: what a test or a person is promised of it, tried with pods that do nothing."""
 
 import contextlib
-import dataclasses
 import json
 import os
-import re
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +13,8 @@ import pytest
 
 from e2e.cluster import Cluster, attached
 from e2e.daemon import wait
+from e2e.node import ip
 from e2e.runtime import PAUSE, pause
-from e2e.survey import Survey
 
 Json = dict[str, Any]
 KUBELET_PORT = 10250
@@ -164,6 +161,17 @@ def test_a_killed_node_has_no_process_left_and_comes_back_as_new(cluster: Cluste
     run(cluster, pod("again", node="n3"))
 
 
+def test_a_node_is_restored_whatever_became_of_it(cluster: Cluster) -> None:
+    """It runs unheard, and then somebody's attempt to restore it broke off half-way."""
+    node = cluster.nodes["n3"]
+    there = run(cluster, pod("unheard", node="n3"))
+    node.stop_kubelet()
+    ip("link", "delete", "v3")
+    node.restore()
+    assert not processes(cluster, there)
+    assert got(cluster, "node/n3")["status"]["allocatable"]["nvidia.com/gpu"] == "4"
+
+
 def in_folder(process: Path, folder: Path) -> bool:
     with contextlib.suppress(OSError):
         return f"{folder}/".encode() in (process / "cmdline").read_bytes()
@@ -187,37 +195,3 @@ def test_the_audit_log_says_who_did_what(cluster: Cluster) -> None:
         ("admin", "create", "Metadata"),
         ("admin", "delete", "Metadata"),
     ]
-
-
-def test_what_is_left_on_a_machine_is_noticed(tmp_path: Path) -> None:
-    before = Survey.now()
-    for command in (
-        ["mount", "-t", "tmpfs", "tmpfs", str(tmp_path)],
-        ["ip", "address", "add", "10.89.77.1/32", "dev", "lo"],
-        ["nft", "add", "table", "ip", "left"],
-        ["sysctl", "-qw", "net.ipv4.ip_forward=0"],
-    ):
-        subprocess.run(command, check=True)
-    process = subprocess.Popen(["sleep", "60"], env={"OF": "/run/of-that-run/x"})
-    try:
-        said = list(before.differences(Survey.now(), "of-that-run"))
-    finally:
-        process.kill()
-        process.wait()
-        for command in (
-            ["sysctl", "-qw", "net.ipv4.ip_forward=1"],
-            ["nft", "delete", "table", "ip", "left"],
-            ["ip", "address", "delete", "10.89.77.1/32", "dev", "lo"],
-            ["umount", str(tmp_path)],
-        ):
-            subprocess.run(command, check=True)
-    for kind in ("mounts: .* is new", "addresses: .*10.89.77.1.* is new", "firewall: .*left.* is new"):
-        assert any(re.match(kind, line) for line in said), (kind, said)
-    assert "sysctls: net.ipv4.ip_forward = 0 is new" in said
-    assert f"process {process.pid} (sleep 60 OF=/run/of-that-run/x ) still runs" in said
-
-
-def test_a_survey_of_what_did_not_change_is_empty() -> None:
-    before = Survey.now()
-    assert {field.name for field in dataclasses.fields(before)} > {"mounts", "addresses", "firewall", "sysctls"}
-    assert not [line for line in before.differences(Survey.now(), "no-such-run") if line.startswith("sysctls")]
