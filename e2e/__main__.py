@@ -128,7 +128,8 @@ def check(wanted: Sequence[str]) -> None:
     """Before minutes of building."""
     for name in wanted:
         if name not in images.RECIPES and not Path(name).is_file():
-            raise RuntimeError(f"--image={name}: no file, and no image of {', '.join(images.RECIPES)}")
+            known = ", ".join(images.RECIPES)
+            raise RuntimeError(f"--image={name}: no such file, and no such image; there are {known}")
 
 
 def prepare(version: str, wanted: Sequence[str]) -> list[Path]:

@@ -212,7 +212,7 @@ def test_an_image_that_nobody_can_make_is_told_before_anything_is_built(tmp_path
     file = tmp_path / "archive.tar"
     file.touch()
     check(["dtj/digits:latest", str(file)])
-    with pytest.raises(RuntimeError, match=r"--image=dtj/digit:latest: no file, and no image of .*dtj/digits:latest"):
+    with pytest.raises(RuntimeError, match=r"dtj/digit:latest: no such file, and no such image; .*dtj/digits:latest"):
         check(["dtj/digits:latest", "dtj/digit:latest"])
 
 
