@@ -40,7 +40,7 @@ KNOWN: tuple[Known, ...] = (
         "the names say more",
         faults("updating/pods-hardly-change", (3, 9, 10), until="\n@@")
         + faults("scheduling/gates", (6, 14), until="\n@@")
-        + faults("defaulting/claims", 3, until="\n@@")
+        + faults("defaulting/claims", (3, 4), until="\n@@")
         + at("kubectl/kubectl-applies", 15, "answer.err[1:11]")
         + at("kubectl/kubectl-changes", 11, "answer.err[1:11]"),
     ),
@@ -160,39 +160,19 @@ KNOWN: tuple[Known, ...] = (
         + at("scheduling/eviction", 8, "answer.message", "answer.reason", "answer.code", "answer.details.*"),
     ),
     Known(
-        "priority classes have names and values that are kept free, and never change",
-        "unchecked",
-        "they order the pods of one person",
-        code(422, 200, "scheduling/priority", 7) + code(422, 201, "scheduling/priority", 8, 9),
-    ),
-    Known(
-        "checks every field of pods, services, claims, policies, budgets, leases, secrets, events and quotas",
-        "checks those that the operator and training jobs set; a wrong probe, lifecycle hook, security context, "
-        "volume path or policy peer is taken as it is",
-        "what runs here has neither probes' consequences nor isolation; the cluster's own checks come with the cluster",
-        code(422, 201, "refusing/pods-that-are-wrong", 23, 26, 29, 30, 31)
-        + code(403, 201, "refusing/pods-that-are-wrong", 27)
-        + code(422, 201, "refusing/containers-that-are-wrong", *range(13, 17), *range(26, 34), 36, 37)
-        + words("refusing/containers-that-are-wrong", 25)
-        + at("refusing/containers-that-are-wrong", 25, "answer.details.causes[1:1]", "answer.details.causes[3:3]")
-        + code(422, 201, "refusing/volumes-that-are-wrong", 5, 6, *range(10, 15))
-        + at("refusing/volumes-that-are-wrong", 16, "answer.message", "answer.details.causes[0:2]")
-        + at(
-            "refusing/volumes-that-are-wrong",
-            18,
-            "answer.message",
-            "answer.details.causes[spec.containers[0].volumeMounts.subPath]",
-        )
-        + code(422, 201, "refusing/services-that-are-wrong", 8, 17)
-        + code(422, 201, "refusing/the-other-kinds", *range(4, 9), *range(11, 19), 21, 25, 26, 29, 33, 34)
-        + code(422, 201, "refusing/the-other-kinds", 36, 37, 39, 41)
+        "knows which resource claims and runtime classes there are and which addresses a service may have, and checks "
+        "policy peers, quota resources, times and contradictions of privilege, too",
+        "takes them as they are",
+        "nothing here runs by them; the cluster's own checks come with the cluster",
+        code(403, 201, "refusing/pods-that-are-wrong", 27)
+        + code(422, 201, "refusing/containers-that-are-wrong", 26, 32)
+        + code(422, 201, "refusing/services-that-are-wrong", 17)
+        + code(422, 201, "refusing/the-other-kinds", *range(11, 19), 21, 39, 41)
         + code(400, 201, "refusing/the-other-kinds", 30)
         + faults("refusing/the-other-kinds", 22, until="Invalid value: ")
-        + faults("refusing/the-other-kinds", 24, until=" (e.g.")
         # An object that was taken has a uid, and those of a story are counted.
-        + at("refusing/pods-that-are-wrong", (24, 28), "answer.metadata.uid")
-        + at("refusing/the-other-kinds", 31, "answer.metadata.uid")
-        + code(422, 200, "defaulting/claims", 4),
+        + at("refusing/pods-that-are-wrong", 28, "answer.metadata.uid")
+        + at("refusing/the-other-kinds", 31, "answer.metadata.uid"),
     ),
     Known(
         "some faults of custom objects are told twice, some warnings beside a refusal; `1.0` becomes `1`",

@@ -130,7 +130,8 @@ RULES: Mapping[str, BuiltInRules] = {
         has_status=True, counts_generation=True,
     ),
     "priorityclasses.scheduling.k8s.io": BuiltInRules(
-        model="V1PriorityClass", defaults=objects.default_priority_class, counts_generation=True,
+        model="V1PriorityClass", defaults=objects.default_priority_class, checks=objects.priority_class_faults,
+        counts_generation=True,
     ),
     "resourcequotas": BuiltInRules(model="V1ResourceQuota", has_status=True),
     "secrets": BuiltInRules(model="V1Secret", defaults=objects.default_secret, checks=objects.secret_faults),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dtj_operator.local.admission import names
+from dtj_operator.local.admission import fieldchecks, handlerchecks, names, volumechecks
 from dtj_operator.local.failures import (
     FieldFault,
     duplicate,
@@ -16,8 +16,10 @@ from dtj_operator.local.quantity import value_of
 Json = dict[str, Any]
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_ONE_AT_A_TIME = "may not have more than one field specified at a time"
 _RESTARTS = ("Always", "OnFailure", "Never")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
@@ -80,8 +82,13 @@ def _container_faults(container: Json, path: str, volumes: set[str]) -> list[Fie
         found.append(not_supported(f"{path}.imagePullPolicy", container["imagePullPolicy"], _PULL_POLICIES))
     found += _port_faults(container.get("ports") or [], f"{path}.ports")
     found += _environment_faults(container.get("env") or [], f"{path}.env")
+    found += _imported_faults(container.get("envFrom") or [], f"{path}.envFrom")
     found += _mount_faults(container.get("volumeMounts") or [], f"{path}.volumeMounts", volumes)
     found += resource_faults(container.get("resources") or {}, f"{path}.resources")
+    found += handlerchecks.faults(container, path)
+    policy = container["terminationMessagePolicy"]
+    if policy not in _MESSAGE_POLICIES:
+        found.append(not_supported(f"{path}.terminationMessagePolicy", policy, _MESSAGE_POLICIES))
     return found
 
 
@@ -137,7 +144,37 @@ def _environment_faults(variables: list[Json], path: str) -> list[FieldFault]:
             elif variable.get("value"):
                 found.append(invalid(f"{at}.valueFrom", "", "may not be specified when `value` is not empty"))
             if len(source) > 1:
-                found.append(invalid(f"{at}.valueFrom", "", "may not have more than one field specified at a time"))
+                found.append(invalid(f"{at}.valueFrom", "", _ONE_AT_A_TIME))
+            found += _source_faults(source, f"{at}.valueFrom")
+    return found
+
+
+def _source_faults(source: Json, path: str) -> list[FieldFault]:
+    """Of where a variable's value comes from."""
+    found: list[FieldFault] = []
+    for kind, reference in source.items():
+        match kind:
+            case "fieldRef":
+                found += fieldchecks.field_faults(reference, f"{path}.{kind}", fieldchecks.IN_VARIABLES)
+            case "resourceFieldRef":
+                found += fieldchecks.resource_faults(reference, f"{path}.{kind}")
+            case "configMapKeyRef" | "secretKeyRef":
+                found += fieldchecks.key_faults(reference, f"{path}.{kind}")
+            case _:
+                pass
+    return found
+
+
+def _imported_faults(sources: list[Json], path: str) -> list[FieldFault]:
+    found: list[FieldFault] = []
+    for source in sources:
+        given = [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None]
+        if not given:
+            found.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
+        elif len(given) > 1:
+            found.append(invalid(path, "", _ONE_AT_A_TIME))
+        for kind in given:
+            found += fieldchecks.object_faults(source[kind], f"{path}.{kind}")
     return found
 
 
@@ -156,6 +193,10 @@ def _mount_faults(mounts: list[Json], path: str, volumes: set[str]) -> list[Fiel
         elif place in seen:
             found.append(invalid(f"{at}.mountPath", place, "must be unique"))
         seen.add(place)
+        for field in ("subPath", "subPathExpr"):
+            if mount.get(field):
+                # kube-apiserver does not say which mount it is.
+                found += volumechecks.inner_path_faults(mount[field], f"{path}.{field}")
         if mount.get("subPath") and mount.get("subPathExpr"):
             found.append(
                 invalid(f"{at}.subPathExpr", mount["subPathExpr"], "subPathExpr and subPath are mutually exclusive")
@@ -167,7 +208,8 @@ def _amount_faults(name: str, amount: str, path: str) -> list[FieldFault]:
     at = f"{path}[{name}]"
     found = [invalid(at, name, fault) for fault in names.qualified_name_faults(name)]
     if "/" not in name and name not in _STANDARD_RESOURCES and not name.startswith("hugepages-"):
-        found.append(invalid(at, name, "must be a standard resource type or fully qualified"))
+        if not found:
+            found.append(invalid(at, name, "must be a standard resource type or fully qualified"))
         found.append(invalid(at, name, "must be a standard resource for containers"))
     value = value_of(amount)
     if value < 0:

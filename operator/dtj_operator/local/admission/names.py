@@ -1,5 +1,6 @@
 """The rules for names, labels and annotations, with the API server's sentences."""
 
+import ipaddress
 import re
 
 _SUBDOMAIN_FORM = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -58,6 +59,15 @@ def port_name_faults(text: str) -> list[str]:
     if text.startswith("-") or text.endswith("-"):
         found.append("must not begin or end with a hyphen")
     return found
+
+
+def address_faults(text: str) -> list[str]:
+    """What keeps the text from being an IP address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    return []
 
 
 def qualified_name_faults(text: str) -> list[str]:

@@ -15,10 +15,23 @@ from dtj_operator.local.failures import (
     invalid,
     not_supported,
     required,
+    too_long,
 )
+from dtj_operator.local.quantity import value_of
 
 Json = dict[str, Any]
 
+_DATA_BYTES = 1024 * 1024
+# What a Secret of a type cannot be without.
+_SECRET_KEYS = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+}
+_VOLUME_MODES = ("Block", "Filesystem")
+_EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+_HIGHEST_PRIORITY = 1_000_000_000
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
 _AFFINITY_SECONDS = 10800
@@ -58,6 +71,8 @@ def service_faults(body: Json, old: Json | None) -> list[FieldFault]:
     spec = body["spec"]
     found: list[FieldFault] = []
     headless = spec.get("clusterIP") == "None"
+    if (address := spec.get("clusterIP")) and not headless:
+        found += [invalid("spec.clusterIPs[0]", address, fault) for fault in names.address_faults(address)]
     if headless and spec["type"] in ("NodePort", "LoadBalancer"):
         found.append(invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services"))
     if spec["type"] == "ExternalName":
@@ -130,8 +145,12 @@ def default_secret(body: Json) -> None:
 def data_faults(body: Json, old: Json | None) -> list[FieldFault]:
     """Of a Secret or a ConfigMap."""
     found: list[FieldFault] = []
+    if _bytes_of(body) > _DATA_BYTES:
+        found.append(too_long("data" if "type" in body else "[]", _DATA_BYTES))
     for key in body.get("data") or {}:
         found += [invalid(f"data[{key}]", key, fault) for fault in names.data_key_faults(key)]
+        if key in (body.get("binaryData") or {}):
+            found.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
     if old is not None and old.get("immutable"):
         told = "field is immutable when `immutable` is set"
         found += [
@@ -140,6 +159,14 @@ def data_faults(body: Json, old: Json | None) -> list[FieldFault]:
             if body.get(field) != old.get(field)
         ]
     return found
+
+
+def _bytes_of(body: Json) -> int:
+    """Of the data of a Secret or a ConfigMap; base64 counts as what it stands for."""
+    plain, encoded = body.get("data") or {}, body.get("binaryData") or {}
+    if "type" in body:
+        plain, encoded = {}, plain
+    return sum(len(value.encode()) for value in plain.values()) + sum(len(v) // 4 * 3 for v in encoded.values())
 
 
 def secret_faults(body: Json, old: Json | None) -> list[FieldFault]:
@@ -151,6 +178,8 @@ def secret_faults(body: Json, old: Json | None) -> list[FieldFault]:
             told = f"illegal base64 data at input byte {legal.end() if legal else 0}"
             raise bad_request(f'Secret in version "v1" cannot be handled as a Secret: {told}') from None
     found = data_faults(body, old)
+    missing = [key for key in _SECRET_KEYS.get(body["type"], ()) if key not in (body.get("data") or {})]
+    found += [required(f"data[{key}]") for key in missing]
     if old is not None and body["type"] != old.get("type"):
         found.append(invalid("type", body["type"], "field is immutable"))
     return found
@@ -191,9 +220,18 @@ def claim_faults(body: Json, old: Json | None) -> list[FieldFault]:
     found += [
         not_supported("spec.accessModes", mode, modes) for mode in spec.get("accessModes") or [] if mode not in modes
     ]
-    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+    if len(spec.get("accessModes") or []) > 1 and "ReadWriteOncePod" in spec["accessModes"]:
+        found.append(forbidden_field("spec.accessModes", "may not use ReadWriteOncePod with other access modes"))
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if not size:
         found.append(required("spec.resources[storage]"))
-    if old is not None and _fixed_claim(spec, old["spec"]) != _fixed_claim(old["spec"], old["spec"]):
+    elif value_of(size) <= 0:
+        found.append(invalid("spec.resources[storage]", size, "must be greater than zero"))
+    if spec["volumeMode"] not in _VOLUME_MODES:
+        found.append(not_supported("spec.volumeMode", spec["volumeMode"], _VOLUME_MODES))
+    if storage := spec.get("storageClassName"):
+        found += [invalid("spec.storageClassName", storage, fault) for fault in names.subdomain_faults(storage)]
+    if old is not None and _fixed_claim(spec, old) != _fixed_claim(old["spec"], old):
         told = (
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
@@ -216,9 +254,15 @@ def budget_faults(body: Json, old: Json | None) -> list[FieldFault]:
         bound = spec.get(field, 0)
         if isinstance(bound, str) and not re.fullmatch(r"[0-9]{1,9}%", bound):
             told = "a valid percent string must be a numeric string followed by an ending '%'"
-            found.append(invalid(f"spec.{field}", bound, told))
+            form = "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+            found.append(invalid(f"spec.{field}", bound, f"{told} {form}"))
+        elif isinstance(bound, str) and int(bound.removesuffix("%")) > 100:
+            found.append(invalid(f"spec.{field}", bound, "must not be greater than 100%"))
         elif isinstance(bound, int) and bound < 0:
             found.append(invalid(f"spec.{field}", bound, "must be greater than or equal to 0"))
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _EVICTION_POLICIES:
+        found.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
     return found
 
 
@@ -257,17 +301,38 @@ def default_priority_class(body: Json) -> None:
     body.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
-def lease_faults(body: Json, old: Json | None) -> list[FieldFault]:
-    spec = body.get("spec") or {}
-    seconds = spec.get("leaseDurationSeconds")
-    if seconds is not None and seconds <= 0:
-        return [invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")]
+def priority_class_faults(body: Json, old: Json | None) -> list[FieldFault]:
+    name, value = body["metadata"].get("name", ""), body.get("value", 0)
+    if old is not None:
+        changed = value != old.get("value", 0)
+        return [forbidden_field("value", "may not be changed in an update.")] if changed else []
+    if name.startswith("system-"):
+        told = "priority class names with 'system-' prefix are reserved for system use only."
+        why = f"error: {name} is not a known system priority class"
+        return [forbidden_field("metadata.name", f"{told} {why}")]
+    if value > _HIGHEST_PRIORITY:
+        told = f"maximum allowed value of a user defined priority is {_HIGHEST_PRIORITY}"
+        return [forbidden_field("value", told)]
     return []
 
 
+def lease_faults(body: Json, old: Json | None) -> list[FieldFault]:
+    spec = body.get("spec") or {}
+    seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    found: list[FieldFault] = []
+    if seconds is not None and seconds <= 0:
+        found.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+    if transitions is not None and transitions < 0:
+        found.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+    return found
+
+
 def _fixed_claim(spec: Json, old: Json) -> Json:
-    fixed = {key: value for key, value in spec.items() if key not in ("resources", "volumeAttributesClassName")}
-    if not old.get("volumeName"):
+    """What an update of the old claim has to leave as it is."""
+    bound = (old.get("status") or {}).get("phase") == "Bound"
+    free = ("resources", "volumeAttributesClassName") if bound else ()
+    fixed = {key: value for key, value in spec.items() if key not in free}
+    if not old["spec"].get("volumeName"):
         # A controller binds the claim by naming its volume.
         fixed.pop("volumeName", None)
     return fixed

@@ -1,11 +1,11 @@
 """What is wrong with a pod's spec, with kube-apiserver's paths and sentences.
 
-Containers have `containerchecks.py`, updates `podupdates.py`.
+Containers have `containerchecks.py`, volumes `volumechecks.py`, updates `podupdates.py`.
 """
 
 from typing import Any
 
-from dtj_operator.local.admission import containerchecks, names
+from dtj_operator.local.admission import containerchecks, handlerchecks, names, volumechecks
 from dtj_operator.local.failures import (
     FieldFault,
     duplicate,
@@ -21,22 +21,14 @@ _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-# What a volume source cannot be without.
-_SOURCE_NEEDS = {
-    "persistentVolumeClaim": "claimName",
-    "secret": "secretName",
-    "configMap": "name",
-    "hostPath": "path",
-    "csi": "driver",
-    "nfs": "server",
-}
+_SPREADS = ("DoNotSchedule", "ScheduleAnyway")
 
 
 def faults(body: Json) -> list[FieldFault]:
     """Of the whole pod but its metadata."""
     spec = body["spec"]
     volumes = {volume.get("name", "") for volume in spec.get("volumes") or []}
-    found = _volume_faults(spec.get("volumes") or [])
+    found = volumechecks.faults(spec.get("volumes") or [])
     found += containerchecks.faults(spec, volumes)
     if spec["restartPolicy"] not in _RESTART_POLICIES:
         found.append(not_supported("spec.restartPolicy", spec["restartPolicy"], _RESTART_POLICIES))
@@ -62,31 +54,22 @@ def faults(body: Json) -> list[FieldFault]:
         found += [invalid("spec.nodeSelector", value, fault) for fault in names.label_value_faults(value)]
     found += _gate_faults(spec.get("schedulingGates") or [])
     found += _toleration_faults(spec.get("tolerations") or [])
+    found += _spread_faults(spec.get("topologySpreadConstraints") or [])
+    found += handlerchecks.security_faults(spec.get("securityContext") or {}, "spec.securityContext")
+    for index, alias in enumerate(spec.get("hostAliases") or []):
+        found += [
+            invalid(f"spec.hostAliases[{index}].ip", alias.get("ip", ""), fault)
+            for fault in names.address_faults(alias.get("ip", ""))
+        ]
+    for index, gate in enumerate(spec.get("readinessGates") or []):
+        kind = gate.get("conditionType", "")
+        at = f"spec.readinessGates[{index}].conditionType"
+        found += [invalid(at, kind, fault) for fault in names.qualified_name_faults(kind)]
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        told = "ShareProcessNamespace and HostPID cannot both be enabled"
+        found.append(invalid("spec.shareProcessNamespace", True, told))
     if spec.get("schedulingGates") and spec.get("nodeName"):
         found.append(forbidden_field("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
-    return found
-
-
-def _volume_faults(volumes: list[Json]) -> list[FieldFault]:
-    found: list[FieldFault] = []
-    seen = set()
-    for index, volume in enumerate(volumes):
-        path = f"spec.volumes[{index}]"
-        name = volume.get("name", "")
-        if not name:
-            found.append(required(f"{path}.name"))
-        else:
-            found += [invalid(f"{path}.name", name, fault) for fault in names.label_faults(name)]
-            if name in seen:
-                found.append(duplicate(f"{path}.name", name))
-            seen.add(name)
-        sources = [source for source in volume if source != "name"]
-        for extra in sources[1:]:
-            found.append(forbidden_field(f"{path}.{extra}", "may not specify more than 1 volume type"))
-        for source in sources[:1]:
-            needed = _SOURCE_NEEDS.get(source)
-            if needed and not volume[source].get(needed):
-                found.append(required(f"{path}.{source}.{needed}"))
     return found
 
 
@@ -100,6 +83,20 @@ def _gate_faults(gates: list[Json]) -> list[FieldFault]:
         if name in seen:
             found.append(duplicate(path, name))
         seen.add(name)
+    return found
+
+
+def _spread_faults(constraints: list[Json]) -> list[FieldFault]:
+    found: list[FieldFault] = []
+    for index, constraint in enumerate(constraints):
+        path = f"spec.topologySpreadConstraints[{index}]"
+        skew, otherwise = constraint.get("maxSkew", 0), constraint.get("whenUnsatisfiable", "")
+        if skew <= 0:
+            found.append(invalid(f"{path}.maxSkew", skew, "must be greater than zero"))
+        if not constraint.get("topologyKey"):
+            found.append(required(f"{path}.topologyKey", "can not be empty"))
+        if otherwise not in _SPREADS:
+            found.append(not_supported(f"{path}.whenUnsatisfiable", otherwise, _SPREADS))
     return found
 
 
