@@ -93,6 +93,8 @@ def strategic_patched(current: Any, patch: Json, shape: Shape | None) -> Json:
         return {key: value for key, value in patch.items() if key != "$patch"}
     if directive == "delete":
         return {}
+    if directive not in (None, "merge"):
+        raise unexpected(f"unknown patch type: {directive} in map: {_go_map(patch)}")
     for key, value in patch.items():
         if key.startswith((_RETAINED, _PRIMITIVES, _ORDER)) and not isinstance(value, list):
             raise bad_request(f"error decoding patch: {key} must be a list")
@@ -137,8 +139,7 @@ def _merged_list(current: list[Json], patch: list[Any], shape: Shape) -> list[Js
     result = list(current)
     for item in patch:
         if key not in item:
-            shown = " ".join(f"{name}:{value}" for name, value in sorted(item.items()))
-            raise unexpected(f"map: map[{shown}] does not contain declared merge key: {key}")
+            raise unexpected(f"map: {_go_map(item)} does not contain declared merge key: {key}")
         at = next((index for index, one in enumerate(result) if one.get(key) == item[key]), None)
         if item.get("$patch") == "delete":
             result = [one for one in result if one.get(key) != item[key]]
@@ -148,6 +149,10 @@ def _merged_list(current: list[Json], patch: list[Any], shape: Shape) -> list[Js
             result[at] = strategic_patched(result[at], item, shape.items)
     named = [item for item in patch if "$patch" not in item]
     return _interleaved(result, current, named, lambda item: _hashable(item.get(key)))
+
+
+def _go_map(content: Json) -> str:
+    return f"map[{' '.join(f'{name}:{value}' for name, value in sorted(content.items()))}]"
 
 
 def _interleaved(items: list[Any], before: list[Any], patch: list[Any], identity: Callable[[Any], Any]) -> list[Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from dtj_operator.local.admission import metadata, names, objects, podchecks, poddefaults, podupdates
+from dtj_operator.local.admission import metadata, names, network, objects, podchecks, poddefaults, podupdates
 from dtj_operator.local.admission.admit import set_tolerations
 from dtj_operator.local.custom import definitions
 from dtj_operator.local.failures import FieldFault
@@ -110,7 +110,7 @@ RULES: Mapping[str, BuiltInRules] = {
         model="V1Namespace", fresh=objects.fresh_namespace, name_rule=names.label_faults, has_status=True,
     ),
     "networkpolicies.networking.k8s.io": BuiltInRules(
-        model="V1NetworkPolicy", defaults=objects.default_policy, checks=objects.policy_faults,
+        model="V1NetworkPolicy", defaults=network.default_policy, checks=network.policy_faults,
         counts_generation=True,
     ),
     "nodes": BuiltInRules(model="V1Node", has_status=True, born_with_status=True),
@@ -140,7 +140,7 @@ RULES: Mapping[str, BuiltInRules] = {
     "selfsubjectreviews.authentication.k8s.io": BuiltInRules(model="V1SelfSubjectReview"),
     "serviceaccounts": BuiltInRules(model="V1ServiceAccount"),
     "services": BuiltInRules(
-        model="V1Service", defaults=objects.default_service, fresh=objects.fresh_service,
-        checks=objects.service_faults, name_rule=names.label_faults, has_status=True,
+        model="V1Service", defaults=network.default_service, fresh=network.fresh_service,
+        checks=network.service_faults, name_rule=names.label_faults, has_status=True,
     ),
 }  # fmt: skip

@@ -60,13 +60,8 @@ def _handler_faults(handler: Json, path: str) -> list[FieldFault]:
     if kind == "exec" and not asked.get("command"):
         found.append(required(f"{at}.command"))
     if kind in ("httpGet", "tcpSocket"):
-        found += _port_faults(asked.get("port", 0), f"{at}.port")
+        port = asked.get("port", 0)
+        found += [invalid(f"{at}.port", port, fault) for fault in names.port_faults(port)]
     if kind == "httpGet" and asked.get("scheme", "HTTP") not in _SCHEMES:
         found.append(not_supported(f"{at}.scheme", asked["scheme"], _SCHEMES))
     return found
-
-
-def _port_faults(port: int | str, path: str) -> list[FieldFault]:
-    if isinstance(port, str):
-        return [invalid(path, port, fault) for fault in names.port_name_faults(port)]
-    return [] if 1 <= port <= 65535 else [invalid(path, port, "must be between 1 and 65535, inclusive")]

@@ -16,6 +16,8 @@ _KEY_RULE = (
     f"'{_QUALIFIED_FORM}')"
 )
 
+_BLOCK_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
 _SUBDOMAIN = re.compile(_SUBDOMAIN_FORM)
 _LABEL = re.compile(_LABEL_FORM)
 _QUALIFIED = re.compile(_QUALIFIED_FORM)
@@ -61,6 +63,13 @@ def port_name_faults(text: str) -> list[str]:
     return found
 
 
+def port_faults(port: int | str) -> list[str]:
+    """What keeps this from being a port, by its number or its name."""
+    if isinstance(port, str):
+        return port_name_faults(port)
+    return [] if 1 <= port <= 65535 else ["must be between 1 and 65535, inclusive"]
+
+
 def address_faults(text: str) -> list[str]:
     """What keeps the text from being an IP address."""
     try:
@@ -68,6 +77,15 @@ def address_faults(text: str) -> list[str]:
     except ValueError:
         return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
     return []
+
+
+def block_faults(text: str) -> list[str]:
+    """What keeps the text from being a block of addresses."""
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return [_BLOCK_RULE]
+    return [] if "/" in text else [_BLOCK_RULE]
 
 
 def qualified_name_faults(text: str) -> list[str]:

@@ -61,6 +61,9 @@ class Decoder:
             return dict(shape.zeros) if form == "object" else copy.copy(_ZEROS[form])
         if isinstance(value, bool) and shape.name == models.SCHEMA and path.endswith(".additionalProperties"):
             return value
+        if shape.custom and isinstance(value, float) and value.is_integer():
+            # Go writes it so.
+            return int(value)
         if not _fits(form, value):
             if shape.custom:
                 return value

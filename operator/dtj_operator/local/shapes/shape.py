@@ -25,7 +25,7 @@ _SCALARS: dict[str, Form] = {
 _PLAIN_TYPES: dict[Form, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
-    "number": (int, float),
+    "number": (int,),
     "boolean": (bool,),
     "int-or-string": (int, str),
 }
