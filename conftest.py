@@ -6,8 +6,9 @@ from collections.abc import Generator
 
 import pytest
 
-GRACE = 60.0
-"""Seconds that a test's fixtures have to clean up, once its own timeout has ended it."""
+GRACE = 300.0
+"""Seconds that a test's fixtures have to clean up, once its own timeout has ended it: a node of a real cluster is
+brought back, and a namespace emptied."""
 
 STDERR = pytest.StashKey[int]()
 

@@ -12,7 +12,7 @@ settings.load_profile("dtj")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--world", default="sim,embedded", help="the worlds in which scenarios run; sim, embedded")
+    parser.addoption("--world", default="sim,embedded", help="where scenarios run: sim, embedded, kube")
     parser.addoption("--kills", type=int, default=3, help="how often one scenario kills the operator at random")
 
 

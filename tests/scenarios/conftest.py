@@ -12,7 +12,7 @@ from e2e.cluster import Cluster
 from e2e.given import Given
 from tests.worlds import embedded, home, kube, operators, sim
 from tests.worlds.embedded import embedded_world
-from tests.worlds.kube import kube_world
+from tests.worlds.kube import KubeWorld, kube_world
 from tests.worlds.operators import Installed
 from tests.worlds.sim import sim_world
 from tests.worlds.world import Ability, World
@@ -28,6 +28,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "world" in metafunc.fixturenames:
         needed = needs(metafunc.definition)
         asked = metafunc.config.getoption("--world").split(",")
+        if unknown := set(asked) - set(ABILITIES):
+            raise pytest.UsageError(f"--world: {', '.join(sorted(unknown))} is none of {', '.join(ABILITIES)}")
         metafunc.parametrize("world", [name for name in asked if needed <= ABILITIES[name]], indirect=True)
 
 
@@ -39,8 +41,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         parameters = getattr(item, "callspec", None)
         is_real = parameters is not None and parameters.params.get("world") == "kube"
-        if is_real and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(600))  # as its patience is longer, too
+        if is_real:  # as its patience is longer, too: a wait that is over has a message, a test that is over has none
+            own = item.get_closest_marker("timeout")
+            limit = own.args[0] if own else float(item.config.getini("timeout"))
+            item.add_marker(pytest.mark.timeout(limit * KubeWorld.patience), append=False)
 
 
 @pytest.fixture

@@ -74,12 +74,25 @@ class KubeWorld(Watched):
         self.monitor = Monitor(self.store, self.alive)
         self._was_cut_off = False
         """The operator from the API server, for a while."""
+        self._broken: BaseException | None = None
 
     def can(self, ability: Ability) -> bool:
         return ability in (ABILITIES if self.machine else ANYWHERE) and (ability != "Gpus" or self.has_gpus)
 
     def check(self) -> None:
+        if self._broken is not None:
+            raise AssertionError(f"the world itself has ended: {self._broken!r}") from self._broken
         self.monitor.check()
+
+    def lean_on(self, task: "asyncio.Task[None]") -> None:
+        """Whoever waits for something is told when this task fails, and not to wait for ever."""
+
+        def ended(_: "asyncio.Task[None]") -> None:
+            if not task.cancelled() and self._broken is None:
+                self._broken = task.exception()
+                self._look()
+
+        task.add_done_callback(ended)
 
     async def ask(self, verb: Verb, kind: str, name: str = "", body: Json | None = None, subresource: str = "") -> Json:
         namespace = (body or {}).get("metadata", {}).get("namespace", NAMESPACE)
@@ -159,7 +172,7 @@ class KubeWorld(Watched):
         if spec.get("volumeName"):
             return
         folder = self.machine.shared / metadata["uid"]
-        folder.mkdir(mode=0o777)
+        folder.mkdir(mode=0o777, exist_ok=True)
         folder.chmod(0o777)  # trainers are nobody in particular, and fsGroup does nothing for a hostPath
         volume = {
             "apiVersion": "v1",
@@ -238,6 +251,16 @@ def have_gpus(nodes: list[Json]) -> bool:
     return [number for number in offered if number != "0"] == [str(GPUS)] * 3
 
 
+async def listed(mirror: Mirror, following: "asyncio.Task[None]") -> None:
+    """Return when the mirror knows all that is there."""
+    complete = asyncio.create_task(mirror.complete())
+    done, _ = await asyncio.wait([complete, following], timeout=60, return_when=asyncio.FIRST_COMPLETED)
+    complete.cancel()
+    if following in done:
+        following.result()
+    assert complete in done, f"after 60 s not all kinds of {NAMESPACE} are listed"
+
+
 @asynccontextmanager
 async def kube_world(operator: Installed, cluster: Cluster | Given) -> AsyncIterator[KubeWorld]:
     """A clean namespace of the cluster that KUBECONFIG names; it is left clean, too. `home.take` has made it."""
@@ -245,14 +268,15 @@ async def kube_world(operator: Installed, cluster: Cluster | Given) -> AsyncIter
     async with Admin(Login()) as admin:
         tasks = [asyncio.create_task(mirror.follow(admin, NAMESPACE))]
         try:
-            async with asyncio.timeout(60):
-                await mirror.complete()
             world = KubeWorld(admin, mirror, operator, cluster)
+            world.lean_on(tasks[0])
+            await listed(mirror, tasks[0])
             await world.clean()
             world.has_gpus = have_gpus(await world.objects("Node"))
             await operator.errors(admin)
             if world.machine is not None:
                 tasks.append(asyncio.create_task(world.provide()))
+                world.lean_on(tasks[-1])
             await world.create(CLAIM)
             try:
                 yield world
@@ -260,9 +284,6 @@ async def kube_world(operator: Installed, cluster: Cluster | Given) -> AsyncIter
             finally:
                 await world.clean()
             world.check()
-            for task in tasks:
-                if task.done():
-                    task.result()
         finally:
             await admin.cut()
             for task in tasks:

@@ -1,5 +1,6 @@
 """The operator as it is installed in a real cluster: how it is killed and upgraded there, and what it has logged."""
 
+import asyncio
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from tests.worlds.world import KillOperator, Refused, UpgradeOperator
 NAMESPACE, DEPLOYMENT, CONTAINER = "dtj-system", "dtj-operator", "operator"
 PODS = {"labelSelector": f"app.kubernetes.io/name={DEPLOYMENT}"}
 WRONG = ("error", "critical")
+UPGRADE_SECONDS = 180
 
 
 class Installed:
@@ -28,12 +30,30 @@ class Installed:
     async def hurt(self, admin: Admin, what: KillOperator | UpgradeOperator) -> None:
         await self._read_all(admin)  # what is deleted takes its log along
         if isinstance(what, UpgradeOperator):
-            # What `kubectl rollout restart` does.
-            noted = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": datetime.now(UTC).isoformat()}}}
-            await admin.ask("patch", kind_of("Deployment"), NAMESPACE, DEPLOYMENT, body={"spec": {"template": noted}})
+            await self._upgrade(admin)
             return
         for pod in await self._pods(admin):
             await self._kill(admin, pod)
+
+    async def _upgrade(self, admin: Admin) -> None:
+        """Roll out a change of the pods' template, as `kubectl rollout restart` does; return when a new pod leads."""
+        old = {pod["metadata"]["name"] for pod in await self._pods(admin)}
+        noted = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": datetime.now(UTC).isoformat()}}}
+        await admin.ask("patch", kind_of("Deployment"), NAMESPACE, DEPLOYMENT, body={"spec": {"template": noted}})
+        async with asyncio.timeout(UPGRADE_SECONDS):
+            while not await self._is_rolled_out(admin) or await self._leader(admin) in old:
+                await self._read_all(admin)
+                await asyncio.sleep(0.5)
+
+    async def _is_rolled_out(self, admin: Admin) -> bool:
+        found = await admin.get(kind_of("Deployment"), NAMESPACE, DEPLOYMENT)
+        status, wanted = found.get("status", {}), found["spec"]["replicas"]
+        seen = status.get("observedGeneration") == found["metadata"]["generation"]
+        counts = [status.get(field, 0) for field in ("replicas", "updatedReplicas", "availableReplicas")]
+        return seen and counts == [wanted] * 3
+
+    async def _leader(self, admin: Admin) -> str:
+        return str((await admin.get(kind_of("Lease"), NAMESPACE, DEPLOYMENT))["spec"].get("holderIdentity"))
 
     async def errors(self, admin: Admin) -> list[str]:
         await self._read_all(admin)
@@ -47,7 +67,8 @@ class Installed:
         if self._machine is not None:
             node = self._machine.nodes[pod["spec"]["nodeName"]]
             for pid in node.processes(pod["metadata"]["uid"], status["containerID"])[:1]:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         else:
             await admin.ask(
                 "delete", kind_of("Pod"), NAMESPACE, pod["metadata"]["name"], body={"gracePeriodSeconds": 0}
@@ -72,6 +93,8 @@ class Installed:
                 text = await admin.log(NAMESPACE, metadata["name"], CONTAINER, previous=previous)
                 lines = text.splitlines()
                 known = self._read.get((metadata["uid"], count), 0)
+                if len(lines) < known:  # the kubelet has begun a new file
+                    known = 0
                 self._read[metadata["uid"], count] = len(lines)
                 self._wrong += [line for line in lines[known:] if is_wrong(line)]
 

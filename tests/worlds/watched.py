@@ -228,7 +228,7 @@ class Watched:
             async with asyncio.timeout(within * self.patience):
                 return await reached
         except TimeoutError:
-            raise AssertionError(f"after {within} s {complaint()}") from None
+            raise AssertionError(f"after {within * self.patience:g} s {complaint()}") from None
         finally:
             self._looks.remove(look_again)
 
@@ -236,6 +236,9 @@ class Watched:
         if kind := SEEN.get(change.storage):
             take = self._situations.remove if change.type == "DELETED" else self._situations.put
             take(kind, change.entry.decode())
+        self._look()
+
+    def _look(self) -> None:
         for look in tuple(self._looks):
             look()
 

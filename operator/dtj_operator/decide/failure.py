@@ -80,11 +80,14 @@ def unstarted(s: Situation, m: Members, blames: str) -> Failure | None:
 
 
 def unregistered(s: Situation, m: Members, blames: str) -> Failure | None:
-    """The first task whose supervisor the chief's has not seen in time."""
+    """The first task whose supervisor the chief's has not seen in time. Why not, it alone knows: its way is closed."""
     missing = hearing.unregistered(s, m)
     if not missing:
         return None
-    return failure_of(s, m, missing[0], m.wanted.get(missing[0]), "Rendezvous", what=f"did not register: {blames}")
+    first = missing[0]
+    pod = m.wanted.get(first)
+    hint = f"; its log says why: kubectl logs {pod.name} -n {s.key.namespace}" if pod else ""
+    return failure_of(s, m, first, pod, "Rendezvous", what=f"did not register: {blames}{hint}")
 
 
 def evaluator_end(s: Situation, m: Members, task: Task, now: Time) -> Failure | None:
