@@ -1,12 +1,13 @@
 """What `make e2e` runs: on which Kubernetes, from which images, which tests."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e import images
+from e2e import commands, images
 from e2e.machine import ROOT
 from e2e.programs import KUBERNETES, cache, version
 
@@ -31,23 +32,33 @@ USUAL = (
 )
 ALL = tuple(Part(version, (*WITH_TENSORFLOW, *images.SMALL), EVERYTHING) for version in ("1.37", "1.34"))
 
+INTERRUPTED = (130, 143)
+"""By Ctrl-C and SIGTERM, as shells count them."""
+
 Enter = Callable[[str, Sequence[str], Sequence[str]], int]
 """Run pytest with these arguments on a cluster of a version that has these images; the exit code."""
 
 
 def run(parts: Sequence[Part], enter: Enter, say: Callable[[str], None]) -> int:
-    """All parts, whatever one of them ends with; the largest exit code. Their reports are in `results`."""
+    """All parts, whatever a test of one ends with; the largest exit code. Their reports are in `results`."""
     results().mkdir(parents=True, exist_ok=True)
-    codes = [0]
     for part in parts:
-        report = f"--junitxml={report_of(part.kubernetes)}"
-        codes.append(enter(part.kubernetes, part.images, [*part.tests, report]))
-        say(f"Kubernetes {part.kubernetes}: {'passed' if not codes[-1] else f'failed with {codes[-1]}'}")
-    return max(codes)
+        report_of(part.kubernetes).unlink(missing_ok=True)
+    worst = 0
+    for part in parts:
+        code = enter(part.kubernetes, part.images, [*part.tests, f"--junitxml={report_of(part.kubernetes)}"])
+        say(f"Kubernetes {part.kubernetes}: {'passed' if not code else f'failed with {code}'}")
+        worst = max(worst, code)
+        if code in INTERRUPTED:
+            break
+    return worst
 
 
 def table(say: Callable[[str], None]) -> int:
     """docs/scenarios.md, of what all parts reported and of the embedded cluster, where the scenarios run now."""
+    if silent := [part.kubernetes for part in ALL if not report_of(part.kubernetes).exists()]:
+        say(f"docs/scenarios.md stays as it was: there is no report of {', '.join(silent)}")
+        return 1
     embedded = results() / "embedded.xml"
     played = (sys.executable, "-m", "pytest", "tests/scenarios", "--world=embedded", f"--junitxml={embedded}")
     code = subprocess.run(played, cwd=ROOT, check=False).returncode
@@ -66,7 +77,8 @@ def full_version(kubernetes: str) -> str:
 
 def on_given(tests: Sequence[str]) -> int:
     """On the cluster of KUBECONFIG, which has the operator and the images."""
-    return subprocess.run((*pytest(), *tests), cwd=ROOT, check=False).returncode
+    print(f"on the cluster of KUBECONFIG ({os.environ['KUBECONFIG']}); without that, on one of its own", flush=True)
+    return commands.foreground([*pytest(), *tests], ROOT)
 
 
 def pytest() -> tuple[str, ...]:
