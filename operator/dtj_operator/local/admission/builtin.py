@@ -7,7 +7,7 @@ import msgspec
 
 from dtj_operator.local.admission import metadata, names, network, objects, podchecks, poddefaults, podupdates
 from dtj_operator.local.admission.admit import set_tolerations
-from dtj_operator.local.custom import definitions
+from dtj_operator.local.custom import definitionchecks, definitions
 from dtj_operator.local.failures import FieldFault
 from dtj_operator.local.shapes.shape import Shape, built_in_shape
 
@@ -99,7 +99,7 @@ RULES: Mapping[str, BuiltInRules] = {
     "configmaps": BuiltInRules(model="V1ConfigMap", checks=objects.data_faults),
     "customresourcedefinitions.apiextensions.k8s.io": BuiltInRules(
         model="V1CustomResourceDefinition", defaults=definitions.default, fresh=definitions.fresh,
-        checks=definitions.faults, has_status=True, counts_generation=True,
+        checks=definitionchecks.faults, has_status=True, counts_generation=True,
     ),
     "endpointslices.discovery.k8s.io": BuiltInRules(model="V1EndpointSlice"),
     "events": BuiltInRules(model="CoreV1Event", checks=objects.event_faults),

@@ -5,6 +5,7 @@ import re
 
 _SUBDOMAIN_FORM = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _LABEL_FORM = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_PLAIN_LABEL_FORM = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED_FORM = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE_FORM = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 _ENV_FORM = r"[ -<>-~]+"
@@ -20,6 +21,7 @@ _BLOCK_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 _SUBDOMAIN = re.compile(_SUBDOMAIN_FORM)
 _LABEL = re.compile(_LABEL_FORM)
+_PLAIN_LABEL = re.compile(_PLAIN_LABEL_FORM)
 _QUALIFIED = re.compile(_QUALIFIED_FORM)
 _VALUE = re.compile(_VALUE_FORM)
 _ENV = re.compile(_ENV_FORM)
@@ -44,6 +46,16 @@ def label_faults(text: str) -> list[str]:
         text, 63, "characters", _LABEL,
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
         f"with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_FORM}')",
+    )  # fmt: skip
+
+
+def plain_label_faults(text: str) -> list[str]:
+    """What keeps the text from being a DNS label of the older kind, which begins with a letter."""
+    return _judged(
+        text, 63, "characters", _PLAIN_LABEL,
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+        "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation "
+        f"is '{_PLAIN_LABEL_FORM}')",
     )  # fmt: skip
 
 
