@@ -19,17 +19,14 @@ class Known(msgspec.Struct, frozen=True):
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "a body, selector or token that cannot be read is told in the words of Go's parsers",
-        "in those of Python's, mostly behind the same beginning",
+        "a body, pattern, rule or token that cannot be read is told in the words of Go's parsers",
+        "in those of Python's, behind the same beginning",
         "no parser of Go is here",
         words("applying/apply-is-refused", 5, until="yaml: ")
         + words("creating/bodies-that-are-no-such-objects", 6, until="json parse error: ")
         + words("creating/bodies-that-are-no-such-objects", 11, until="cannot be handled as a ConfigMap: ")
         + words("creating/bodies-that-are-no-such-objects", 16, until="yaml: ")
         + faults("creating/unknown-fields", 11, until="Invalid value: ")
-        + words("deleting/collections", 6, until="found ")
-        + words("reading/label-selectors", (17, 18, 21, 23), until="found ")
-        + words("reading/label-selectors", (16, 19))
         + words("reading/pages", 10, until="continue key is not valid: ")
         + faults("custom/definitions-that-are-wrong", 17, until="but isn't: ")
         + faults("custom/definitions-that-are-wrong", 18, until="Invalid value: "),

@@ -1,6 +1,6 @@
-"""Label and field selectors: parsing with kube-apiserver's errors, and matching.
+"""Label and field selectors: their requirements with kube-apiserver's errors, and matching.
 
-What an object's selectable fields are is `kinds.py`'s.
+The grammar of labels is `labelparser.py`'s. What an object's selectable fields are is `kinds.py`'s.
 """
 
 import re
@@ -9,12 +9,9 @@ from typing import Any
 
 import msgspec
 
+from dtj_operator.local import labelparser
 from dtj_operator.local.admission import names
 from dtj_operator.local.failures import ApiFailure, bad_request
-
-_SET = re.compile(r"^\s*(?P<key>[^\s,!=()]+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)\s*$")
-_EQUALITY = re.compile(r"^\s*(?P<key>[^\s,!=()<>]+)\s*(?P<operator>==|=|!=|>|<)\s*(?P<value>[^\s,!=()]*)\s*$")
-_PRESENCE = re.compile(r"^\s*(?P<absent>!?)\s*(?P<key>[^\s,!=()]+)\s*$")
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -49,10 +46,10 @@ class Selector(msgspec.Struct, frozen=True):
 
 def parse_labels(text: str) -> tuple[Requirement, ...]:
     """The requirements of a `labelSelector` parameter; 400 when it cannot be read."""
-    parts = _split(text)
-    if len(parts) > 1 and not all(part.strip() for part in parts):
-        raise bad_request("found ',', expected: identifier after ','")
-    return tuple(_label_requirement(part, text) for part in parts if part.strip())
+    try:
+        return tuple(_checked(Requirement(*term)) for term in labelparser.terms(text))
+    except labelparser.Unreadable as why:
+        raise bad_request(str(why)) from None
 
 
 def parse_fields(text: str, known: frozenset[str], *, custom: bool = False) -> tuple[Requirement, ...]:
@@ -84,30 +81,6 @@ def of_label_selector(selector: Mapping[str, Any] | None) -> tuple[Requirement, 
     return tuple(found)
 
 
-def _split(text: str) -> list[str]:
-    parts, depth, current = [], 0, ""
-    for character in text:
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            parts.append(current)
-            current = ""
-        else:
-            current += character
-    return [*parts, current]
-
-
-def _label_requirement(part: str, whole: str) -> Requirement:
-    if found := _SET.match(part):
-        values = frozenset(value.strip() for value in found["values"].split(","))
-        return _checked(Requirement(found["key"], found["operator"], values))
-    if found := _EQUALITY.match(part):
-        operator = {"=": "in", "==": "in", "!=": "notin"}.get(found["operator"], found["operator"])
-        return _checked(Requirement(found["key"], operator, frozenset([found["value"]])))
-    if found := _PRESENCE.match(part):
-        return _checked(Requirement(found["key"], "absent" if found["absent"] else "exists", frozenset()))
-    raise _unreadable(whole)
-
-
 def _checked(requirement: Requirement) -> Requirement:
     """400 for a key or a value that no label can have."""
     for fault in names.qualified_name_faults(requirement.key):
@@ -127,12 +100,6 @@ def _not_selectable(key: str, known: frozenset[str]) -> ApiFailure:
         listed = ", ".join(f'"{one}"' for one in sorted(known))
         return bad_request(f'"{key}" is not a known field selector: only {listed}')
     return bad_request(f"field label not supported: {key}")
-
-
-def _unreadable(text: str) -> ApiFailure:
-    return bad_request(
-        f'unable to parse requirement: found {text!r}, expected: a key, "in", "notin", "=", "==", "!=", ">" or "<"'
-    )
 
 
 def _field_terms(part: str) -> tuple[str, str, str]:
