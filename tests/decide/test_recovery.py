@@ -236,24 +236,31 @@ def test_the_same_failure(
         assert status.reason == f"worker-1 killed by SIGKILL at step 412: {count} times the same: it is the program"
 
 
+BY_KUBELET = exited("worker-1", 137, reason="OOMKilled")
+BY_SUPERVISOR = told(
+    "worker-1", "Memory", signal="SIGKILL", message="killed by the kernel: the container is out of memory"
+)
+ON_DEVICE = told("worker-1", "Memory", message="OOM when allocating tensor with shape[8] on GPU:0")
+
+
 @pytest.mark.parametrize(
-    ("end", "advice"),
+    ("end", "then", "advice"),
     [
+        pytest.param(BY_KUBELET, BY_KUBELET, "raise the container's memory limit", id="the host's"),
+        pytest.param(BY_KUBELET, BY_SUPERVISOR, "raise the container's memory limit", id="told by another"),
         pytest.param(
-            exited("worker-1", 137, reason="OOMKilled"), "raise the container's memory limit", id="the host's"
-        ),
-        pytest.param(
-            told("worker-1", "Memory", message="OOM when allocating tensor with shape[8] on GPU:0"),
+            ON_DEVICE,
+            ON_DEVICE,
             "the model does not fit one device, and more replicas do not change that",
             id="a device's",
         ),
     ],
 )
-def test_memory_runs_out_twice(end: PodView, advice: str) -> None:
+def test_memory_runs_out_twice(end: PodView, then: PodView, advice: str) -> None:
     s = with_past(end, {})
     status = after(s, plan(s, NOW))
     assert (status.phase, status.recovery.signature_count) == ("Restarting", 1)
-    again = with_past(end, {}, recovery=status.recovery)
+    again = with_past(then, {}, recovery=status.recovery)
     status = after(again, plan(again, NOW))
     assert said(status, "Failed") == "True OutOfMemory"
     assert advice in (status.reason or "")

@@ -60,7 +60,13 @@ def at_step(step: int | None) -> str:
 
 
 def signature(failure: Failure) -> str:
-    """Equal for failures that look the same: class, way of ending, and the message without what changes in it."""
+    """Equal for failures that look the same: class, way of ending, and the message without what changes in it.
+
+    A container out of memory looks the same whoever tells it: the supervisor, where the kernel has taken the program
+    alone, or the kubelet, where it was first or the supervisor is gone as well.
+    """
+    if _is_of_host_memory(failure):
+        return "OutOfMemory/host"
     end = failure.signal or failure.exit_code or failure.reason
     message = _CHANGES.sub("#", " ".join(failure.message.split()))
     return f"{failure.kind}/{end}/{message}"[:SIGNATURE_LENGTH]
@@ -73,10 +79,14 @@ def is_quota(message: str) -> bool:
 
 def memory_advice(failure: Failure) -> str:
     """What helps against running out of memory: the host's (a kill by the kernel) or a device's (a program's error)."""
-    is_host = failure.reason == "OOMKilled" or failure.signal == "SIGKILL" or "CPU" in failure.message
-    if is_host:
+    if _is_of_host_memory(failure):
         return "raise the container's memory limit, or make the batch or the input pipeline's buffers smaller"
     return (
         "make the batch per replica smaller; if a single example is too much, the model does not fit one device, "
         "and more replicas do not change that"
     )
+
+
+def _is_of_host_memory(failure: Failure) -> bool:
+    is_host = failure.reason == "OOMKilled" or failure.signal == "SIGKILL" or "CPU" in failure.message
+    return failure.kind == "OutOfMemory" and is_host
