@@ -51,17 +51,6 @@ KNOWN: tuple[Known, ...] = (
         + at("custom/what-a-schema-does-not-know", 9, "warnings"),
     ),
     Known(
-        "warns of a pod's name that is no DNS label, of fractional bytes, of owners named twice and the like",
-        "warns of unknown fields alone",
-        "warnings change nothing",
-        at("creating/names-have-rules", 11, "warnings")
-        + at("deleting/owners-have-rules", 9, "warnings", "answer.ownerReferences[1:1]")
-        + at("refusing/pods-that-are-wrong", 24, "warnings")
-        + at("refusing/volumes-that-are-wrong", 15, "warnings")
-        + at("defaulting/quantities-are-written-one-way", (2, 3, 10, 12), "warnings")
-        + at("defaulting/services-of-all-types", 3, "warnings"),
-    ),
-    Known(
         "a conflict names the key in etcd",
         "says the same without it",
         "there is none",
@@ -259,12 +248,6 @@ KNOWN: tuple[Known, ...] = (
         "none",
         "there are no tokens to mount",
         at("defaulting/a-plain-pod", 1, "answer.spec.volumes", "answer.spec.containers[a].volumeMounts"),
-    ),
-    Known(
-        "amounts below a thousandth are rounded up",
-        "kept",
-        "nobody asks for less than a byte",
-        at("defaulting/quantities-are-written-one-way", 10, "answer.limits.memory", "answer.requests.memory"),
     ),
     Known(
         "server-side apply by kubectl keeps `last-applied-configuration` in step",

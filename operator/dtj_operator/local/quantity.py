@@ -25,6 +25,13 @@ def canonical(text: str) -> str:
     return text_of(parse(text), text)
 
 
+@functools.lru_cache(maxsize=1024)
+def in_thousandths(text: str) -> str:
+    """The same, rounded up where it is finer: no more is kept of what a pod asks for."""
+    thousandths = value_of(text) * 1000
+    return text if thousandths.denominator == 1 else text_of(Fraction(-(-thousandths // 1), 1000), text)
+
+
 def text_of(value: Fraction, like: str) -> str:
     """A computed value, written in the family of suffixes of `like`."""
     if like.endswith("i") and value.denominator == 1 and abs(value) >= 1024:

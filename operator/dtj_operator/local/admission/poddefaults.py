@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from dtj_operator.local.quantity import in_thousandths
+
 Json = dict[str, Any]
 
 # 0644, the mode of projected files.
@@ -51,6 +53,13 @@ def containers(spec: Json) -> Iterator[Json]:
     yield from spec.get("containers") or []
 
 
+def placed_containers(spec: Json) -> Iterator[tuple[str, Json]]:
+    """The same with the path of each."""
+    for field in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(field) or []):
+            yield f"spec.{field}[{index}]", container
+
+
 def quality_class(spec: Json) -> str:
     """`Guaranteed`, `Burstable` or `BestEffort`, by cpu and memory alone."""
     requests: set[str] = set()
@@ -90,6 +99,9 @@ def _default_container(container: Json, *, host_network: bool) -> None:
     resources = container.setdefault("resources", {})
     if limits := resources.get("limits"):
         resources["requests"] = {**limits, **(resources.get("requests") or {})}
+    for bound in ("limits", "requests"):
+        if amounts := resources.get(bound):
+            resources[bound] = {name: in_thousandths(amount) for name, amount in amounts.items()}
     for port in container.get("ports") or []:
         port.setdefault("protocol", "TCP")
         if host_network:

@@ -53,7 +53,21 @@ def read_body(state: State, request: Request, options: WriteOptions, *, patched:
     namespace = metadata.get("namespace")
     if kind.namespaced and namespace and namespace != request.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    return Body(stored_body(kind, read), told if options.field_validation == "Warn" else ())
+    warnings = told if options.field_validation == "Warn" else ()
+    return Body(stored_body(kind, read), (*warnings, *_without_duplicates(metadata)))
+
+
+def _without_duplicates(metadata: Json) -> tuple[str, ...]:
+    """Takes owners out that are named twice, and says so."""
+    owners: list[Json] = metadata.get("ownerReferences") or []
+    once = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    if len(once) == len(owners):
+        return ()
+    metadata["ownerReferences"] = once
+    twice = dict.fromkeys(str(owner.get("uid", "")) for index, owner in enumerate(owners) if owner in owners[:index])
+    told = "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24"
+    found = f".metadata.ownerReferences contains duplicate entries; {told}; please fix your requests"
+    return (f"{found}; duplicate UID(s) observed: {', '.join(twice)}",)
 
 
 def summary(text: bytes) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dtj_operator.local import patch as patches
-from dtj_operator.local.admission import admit
+from dtj_operator.local.admission import admit, advice
 from dtj_operator.local.admission.metadata import IMMUTABLE
 from dtj_operator.local.admission.rules import Rules
 from dtj_operator.local.conversion import served_body
@@ -156,7 +156,7 @@ def _insert(state: State, request: Request, options: WriteOptions, given: Body, 
         tracking.track_create(rules.shape, body, _manager(state, request, options, "Update"))
     if not options.dry_run:
         state.write(kind, body)
-    return _reply(kind, body, 201, given.warnings)
+    return _reply(kind, body, 201, (*given.warnings, *advice.on_create(kind, body)))
 
 
 def _replace(
