@@ -88,7 +88,8 @@ def archives(names: Iterable[str], say: Callable[[str], None] = print) -> dict[s
         return files
     if FOLDER in os.environ:
         options = " ".join(f"--image={name}" for name in missing)
-        raise RuntimeError(f"{', '.join(missing)}: not built yet, and here is no network for it: start with {options}")
+        words = "not built of these sources yet, and here is no network for it: start with"
+        raise RuntimeError(f"{', '.join(missing)}: {words} {options}")
     packages.install(say, buildah.PROGRAMS)
     with alone(folder() / "store"):
         # Named anew, for the wait may have been long and the sources edited.

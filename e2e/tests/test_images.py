@@ -53,25 +53,29 @@ def member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
 @pytest.fixture(scope="module")
 def roots(archives: Archives, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
     """The root file system of each image, read-only but for /tmp, as in a restricted pod."""
-    unpacked: dict[str, Path] = {}
+    # In memory, for TensorFlow's files would take a minute to be deleted.
+    unpacked = tmp_path_factory.mktemp("layers")
+    mount("tmpfs", unpacked)
     made = {name: tmp_path_factory.mktemp("root") for name in archives if name != FOREIGN}
     for name, root in made.items():
         layers, config = read(archives[name])
         digests = config["rootfs"]["diff_ids"]
         with tarfile.open(archives[name]) as archive:
-            for layer, digest in zip(layers, digests, strict=True):
-                if digest not in unpacked:
-                    unpacked[digest] = tmp_path_factory.mktemp("layer")
-                    unpacked[digest].chmod(0o755)
-                    unpack(member(archive, layer), unpacked[digest])
-        lower = "lowerdir=" + ":".join(str(unpacked[digest]) for digest in reversed(digests))
-        subprocess.run(["mount", "--types", "overlay", "--options", lower, "none", str(root)], check=True)
-        subprocess.run(["mount", "--types", "tmpfs", "--options", "mode=1777", "none", str(root / "tmp")], check=True)
+            folders = [unpacked / digest.removeprefix("sha256:")[:16] for digest in digests]
+            for layer, folder in zip(layers, folders, strict=True):
+                if not folder.exists():
+                    folder.mkdir()
+                    folder.chmod(0o755)
+                    unpack(member(archive, layer), folder)
+        mount("overlay", root, "lowerdir=" + ":".join(map(str, reversed(folders))))
+        mount("tmpfs", root / "tmp", "mode=1777")
     yield made
-    for root in made.values():
-        subprocess.run(["umount", "--recursive", str(root)], check=True)
-    for folder in unpacked.values():  # more than a gigabyte with TensorFlow, and pytest keeps three runs'
-        shutil.rmtree(folder)
+    for place in (*made.values(), unpacked):
+        subprocess.run(["umount", "--recursive", str(place)], check=True)
+
+
+def mount(kind: str, place: Path, options: str = "rw") -> None:
+    subprocess.run(["mount", "--types", kind, "--options", options, "none", str(place)], check=True)
 
 
 def unpack(layer: IO[bytes], folder: Path) -> None:
