@@ -1,15 +1,15 @@
 """Merge patch, JSON patch and strategic merge patch: pure functions that never change what they are given.
 
-Apply is `fieldmanager/`'s business.
+What a JSON patch does is `jsonpatch.py`'s business, apply is `fieldmanager/`'s business.
 """
 
-import copy
 import json
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
 
 from dtj_operator.local.failures import ApiFailure, bad_request, unexpected, unsupported_media_type
+from dtj_operator.local.jsonpatch import operated
 from dtj_operator.local.shapes.shape import Shape
 
 Json = dict[str, Any]
@@ -75,14 +75,12 @@ def json_patched(current: Json, operations: Any) -> Json:
     """RFC 6902; all of it or nothing."""
     if not isinstance(operations, list):
         raise bad_request(f"error decoding patch: {_not_decoded(operations, '[]handlers.jsonPatchOp')}")
-    document: Any = copy.deepcopy(current)
-    for operation in operations:
-        try:
-            document = _operated(document, operation)
-        except (KeyError, IndexError, ValueError, TypeError):
-            # kube-apiserver keeps to itself which operation it was.
-            told = "the server rejected our request due to an error in our request"
-            raise ApiFailure(422, "Invalid", told, {}) from None
+    try:
+        document = operated(current, operations)
+    except (KeyError, IndexError, ValueError, TypeError):
+        # kube-apiserver keeps to itself which operation it was.
+        told = "the server rejected our request due to an error in our request"
+        raise ApiFailure(422, "Invalid", told, {}) from None
     return _object(document)
 
 
@@ -207,75 +205,3 @@ def not_a_map(value: Any) -> ApiFailure:
 def _not_decoded(value: Any, wanted: str) -> str:
     names = {list: "array", dict: "object", str: "string", bool: "bool", int: "number", float: "number"}
     return f"json: cannot unmarshal {names.get(type(value), 'null')} into Go value of type {wanted}"
-
-
-def _operated(document: Any, operation: Json) -> Any:
-    path = operation["path"]
-    match operation["op"]:
-        case "add":
-            return _added(document, path, copy.deepcopy(operation["value"]))
-        case "remove":
-            return _removed(document, path)
-        case "replace":
-            return _replaced(document, path, copy.deepcopy(operation["value"]))
-        case "move":
-            value = _found(document, operation["from"])
-            return _added(_removed(document, operation["from"]), path, value)
-        case "copy":
-            return _added(document, path, copy.deepcopy(_found(document, operation["from"])))
-        case "test":
-            if _found_or_none(document, path) != operation.get("value"):
-                raise ValueError(path)
-            return document
-        case unknown:
-            raise ValueError(unknown)
-
-
-def _steps(path: str) -> list[str]:
-    if path and not path.startswith("/"):
-        raise ValueError(path)
-    return [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
-
-
-def _found(document: Any, path: str) -> Any:
-    for step in _steps(path):
-        document = document[int(step)] if isinstance(document, list) else document[step]
-    return document
-
-
-def _found_or_none(document: Any, path: str) -> Any:
-    try:
-        return _found(document, path)
-    except (KeyError, IndexError):
-        return None
-
-
-def _added(document: Any, path: str, value: Any) -> Any:
-    steps = _steps(path)
-    if not steps:
-        return value
-    parent = _found(document, path.rpartition("/")[0])
-    if isinstance(parent, list):
-        at = len(parent) if steps[-1] == "-" else int(steps[-1])
-        if not 0 <= at <= len(parent):
-            raise IndexError(at)
-        parent.insert(at, value)
-    else:
-        parent[steps[-1]] = value
-    return document
-
-
-def _replaced(document: Any, path: str, value: Any) -> Any:
-    """As kube-apiserver's library does it: what an object does not have yet is added."""
-    steps = _steps(path)
-    parent = _found(document, path.rpartition("/")[0]) if steps else None
-    if isinstance(parent, dict):
-        parent[steps[-1]] = value
-        return document
-    return _added(_removed(document, path) if steps else None, path, value)
-
-
-def _removed(document: Any, path: str) -> Any:
-    parent, last = _found(document, path.rpartition("/")[0]), _steps(path)[-1]
-    del parent[int(last) if isinstance(parent, list) else last]
-    return document
