@@ -179,8 +179,6 @@ KNOWN: tuple[Known, ...] = (
         "a definition is judged by the cluster that it is made for",
         code(422, 201, "custom/definitions-that-are-wrong", 19)
         + faults("custom/definitions-that-are-wrong", 7, until='{"Name"')
-        # The same fault has one word more here.
-        + faults("custom/definitions-that-are-wrong", 8)
         + at("custom/definitions-that-are-wrong", 9, "answer.message", "answer.details.causes[0:3]"),
     ),
     Known(

@@ -167,7 +167,7 @@ def test_an_unknown_function_refuses_with_its_name() -> None:
         ({"spec": {"versions": []}},
          "spec.versions: Invalid value: []: must have exactly one version marked as storage"),
         ({"spec": {"versions": [{"name": "v1", "served": True, "storage": True}]}},
-         "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"),
+         "spec.versions[0].schema.openAPIV3Schema: Required value"),
         ({"spec": {"versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
             "type": "object", "properties": {"spec": {"description": "no type"}}}}}]}},
          "openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified object fields"),

@@ -83,7 +83,7 @@ def _version_faults(version: Json, index: int, *, alone: bool) -> Iterator[Field
         yield from _column_faults(column, f"{columns}[{number}]")
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is None:
-        yield required(f"{own}.schema.openAPIV3Schema", "schemas are required")
+        yield required(f"{own}.schema.openAPIV3Schema")
     else:
         path = "spec.validation.openAPIV3Schema" if alone else f"{own}.schema.openAPIV3Schema"
         yield from _schema_faults(msgspec.json.encode(schema), path)
