@@ -134,7 +134,7 @@ def check(wanted: Sequence[str]) -> None:
 
 def prepare(version: str, wanted: Sequence[str]) -> list[Path]:
     """What takes long the first time, and the network, which the namespace has not; the images' archives."""
-    for family in (programs.KUBERNETES[version], "etcd", "coredns", "kube-router", "pause", "helm"):
+    for family in (programs.KUBERNETES[version], "etcd", "coredns", "kube-router", "pause", "helm", "kwok"):
         programs.build(family, say)
     return files(wanted)
 
