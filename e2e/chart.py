@@ -13,10 +13,10 @@ import yaml
 
 from e2e import programs
 from e2e.images import SUPERVISOR, VERSION
+from e2e.machine import ROOT
 
 Json = dict[str, Any]
 
-ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "charts" / "dtj-operator"
 INSTALL = ROOT / "install.yaml"
 NAMESPACE = "dtj-system"

@@ -1,7 +1,6 @@
 """What `make e2e` runs: on which Kubernetes, from which images, which tests."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,8 +31,8 @@ USUAL = (
 )
 ALL = tuple(Part(version, (*WITH_TENSORFLOW, *images.SMALL), EVERYTHING) for version in ("1.37", "1.34"))
 
-INTERRUPTED = (130, 143)
-"""By Ctrl-C and SIGTERM, as shells count them."""
+INTERRUPTED = (129, 130, 143)
+"""By SIGHUP, Ctrl-C and SIGTERM, as shells count them."""
 
 Enter = Callable[[str, Sequence[str], Sequence[str]], int]
 """Run pytest with these arguments on a cluster of a version that has these images; the exit code."""
@@ -61,10 +60,10 @@ def table(say: Callable[[str], None]) -> int:
         return 1
     embedded = results() / "embedded.xml"
     played = (sys.executable, "-m", "pytest", "tests/scenarios", "--world=embedded", f"--junitxml={embedded}")
-    code = subprocess.run(played, cwd=ROOT, check=False).returncode
+    code = commands.foreground(played, ROOT)
     columns = (f"{full_version(part.kubernetes)}={report_of(part.kubernetes)}" for part in ALL)
     command = (sys.executable, "-m", "tools.scenarios", f"embedded={embedded}", *columns)
-    made = subprocess.run(command, cwd=ROOT, check=False).returncode
+    made = commands.foreground(command, ROOT)
     if not made:
         say("docs/scenarios.md is made anew")
     return max(code, made)

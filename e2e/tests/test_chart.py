@@ -12,7 +12,8 @@ import yaml
 from dtj_operator.local.shapes.decoding import Decoder
 from dtj_operator.local.shapes.shape import built_in_shape
 from dtj_operator.manager.telemetry import Metrics
-from e2e.chart import CHART, INSTALL, ROOT, Helm, install_yaml, render
+from e2e.chart import CHART, INSTALL, Helm, install_yaml, render
+from e2e.machine import ROOT
 
 Json = dict[str, Any]
 Names = set[tuple[str, str]]

@@ -12,9 +12,9 @@ import pytest
 
 from e2e.chart import CHART, NAMESPACE, Helm, program
 from e2e.cluster import Cluster
+from e2e.machine import ROOT
 from e2e.tests.installs import job_of
 
-ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*/README.md")))
 COMMAND = re.compile(r"(kubectl|helm) ")
 
