@@ -66,7 +66,8 @@ RUN = {
     *DRAINED.splitlines(),
 }
 ONLY_NAMED = {
-    *("kubectl apply -f", "kubectl auth can-i", "kubectl create …", "kubectl exec", "kubectl explain", "kubectl get"),
+    *("kubectl apply -f", "kubectl auth can-i", "kubectl create …", "kubectl describe", "kubectl exec"),
+    *("kubectl explain", "kubectl get"),
     *("kubectl get dtj -o yaml", "helm upgrade --no-hooks"),
 }
 """What the text speaks of, without all that it takes to run it or without a need to."""
