@@ -31,7 +31,7 @@ FIRST_JOB = (
     "kubectl get dtj -o wide",
 )
 DRAINED = """\
-sed -e 's/name: digits/name: drained/' -e 's/fit.py/fit.py, --epochs=400/' examples/digits/job.yaml | kubectl apply -f -
+sed -e 's/name: digits/name: drained/' -e 's/fit.py/fit.py, --epochs=150/' examples/digits/job.yaml | kubectl apply -f -
 kubectl wait dtj/drained --for=condition=Training --timeout=10m
 node=$(kubectl get pod drained-worker-1-0 --output='jsonpath={.spec.nodeName}')
 kubectl drain "$node" --ignore-daemonsets --delete-emptydir-data
