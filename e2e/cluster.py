@@ -99,9 +99,10 @@ class Cluster:
 
     def offer_volumes(self, count: int) -> None:
         """For claims that name no storage class: there is no provisioner. Each is a folder that all nodes have."""
-        volumes = [volume(f"folder-{number}", self.shared / f"folder-{number}") for number in range(count)]
-        for one in volumes:
-            folder = Path(one["spec"]["hostPath"]["path"])
+        before = len(list(self.shared.glob("folder-*")))
+        folders = [self.shared / f"folder-{before + number}" for number in range(count)]
+        volumes = [volume(folder.name, folder) for folder in folders]
+        for folder in folders:
             folder.mkdir()
             folder.chmod(0o777)  # fsGroup does nothing for a hostPath
         self.kubectl("create", "--filename=-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": volumes}))

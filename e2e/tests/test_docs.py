@@ -138,7 +138,7 @@ def test_from_install_to_uninstall(bare: Cluster) -> None:
     assert notes <= RUN
 
     assert "drained" in typed(bare, DRAINED)
-    assert job_of(bare, "drained")["restarts"] == {"disruptions": 1, "total": 1}
+    assert job_of(bare, "drained")["restarts"] == {"failures": 0, "disruptions": 1, "stalls": 0, "total": 1}
 
     for line in (*UPGRADE, *UNINSTALL):
         typed(bare, line)
