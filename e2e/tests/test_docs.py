@@ -53,8 +53,8 @@ WITHOUT_HELM = (
     "kubectl apply --server-side -f crds/",
     "kubectl apply -f install.yaml",
     "kubectl -n dtj-system rollout status deployment/dtj-operator",
-    "kubectl explain dtj.spec",
     "kubectl get dtj",
+    "kubectl explain dtj.spec",  # after a command that looks again: explain trusts what kubectl has heard of the API
     "kubectl delete -f install.yaml",
 )
 OF_SOME_NAMESPACES = (
