@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from e2e import commands, images, machine, packages, programs, rights, suite
-from e2e.chart import Helm
+from e2e.chart import Helm, program
 from e2e.cluster import Options, cluster
 from e2e.survey import Survey
 
@@ -34,8 +34,8 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="what", required=True)
     named = f"for all nodes, the file of a docker-archive or a name: {', '.join(images.RECIPES)}"
     of_both = argparse.ArgumentParser(add_help=False)
-    of_both.add_argument("--nodes", type=int, default=3)
-    of_both.add_argument("--gpus", type=int, default=4, help="of each node; they are only said to be there")
+    of_both.add_argument("--nodes", type=int, default=3, help="how many; default: 3")
+    of_both.add_argument("--gpus", type=int, default=4, help="of each node; they are only said to be there; default: 4")
     of_both.add_argument("--feature-gates", default="", help="of the whole cluster, as the API server takes them")
     of_both.add_argument("--image", action="append", default=[], help=named)
 
@@ -69,7 +69,8 @@ def for_a_person(arguments: argparse.Namespace, _: list[str]) -> int:
                 Helm(up.kubeconfig).install()
                 say("the operator is there: namespace dtj-system")
             say(f"  export KUBECONFIG={kubeconfig}")
-            say("  python -m e2e join COMMAND   # where pods, nodes and services can be reached")
+            say(f"  export PATH={program().parent}:{Path(sys.executable).parent}:$PATH   # helm, kubectl, dtj")
+            say(f"  {sys.executable} -m e2e join COMMAND   # where pods, nodes and services can be reached")
             say(f"logs are in {up.folder / 'log'}; Ctrl-C ends it")
             signal.pause()
     except KeyboardInterrupt:

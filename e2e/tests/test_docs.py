@@ -49,6 +49,7 @@ REMOVE_ALL = (
     "kubectl delete crd distributedtrainingjobs.dtj.dev",
     "kubectl delete namespace dtj-system",
 )
+CLAIMS = "kubectl get pvc --all-namespaces -l dtj.dev/job-name"
 WITHOUT_HELM = (
     "kubectl apply --server-side -f crds/",
     "kubectl apply -f install.yaml",
@@ -64,6 +65,7 @@ RUN = {
     *(line for lines in (INSTALL, FIRST_JOB, UPGRADE, UNINSTALL, REMOVE_JOBS, REMOVE_ALL) for line in lines),
     *(line for lines in (WITHOUT_HELM, OF_SOME_NAMESPACES) for line in lines),
     *DRAINED.splitlines(),
+    CLAIMS,
 }
 ONLY_NAMED = {
     *("kubectl apply -f", "kubectl auth can-i", "kubectl create …", "kubectl describe", "kubectl exec"),
@@ -147,6 +149,7 @@ def test_from_install_to_uninstall(bare: Cluster) -> None:
         for line in lines:
             typed(bare, line)
     assert nothing_is_left_of_it(bare)
+    assert "drained-checkpoints" in typed(bare, CLAIMS)
 
 
 @pytest.mark.machine
