@@ -588,6 +588,9 @@ def test_a_bad_edit_of_a_running_job_stops_nothing_and_no_attempt_starts_after_i
     s = attempt([running("worker-0"), running("worker-1")], faults=("spec.batch: bad",), generation=2)
     status = after(s, plan(s, NOW))
     assert (status.phase, said(status, "Accepted"), status.observed_generation) == ("Running", "False InvalidEdit", 2)
+    assert status.reason == "can't start again as it was edited: spec.batch: bad"
+    put_back = replace(s, status=status, faults=(), generation=3)
+    assert after(put_back, plan(put_back, NOW)).reason is None
     ended = replace(s, status=status, pods=(exited("worker-0", 1), exited("worker-1", 1)))
     status = after(ended, plan(ended, NOW))
     assert (status.phase, said(status, "Accepted"), status.attempt) == ("Pending", "False Invalid", 1)

@@ -21,6 +21,7 @@ from dtj_worker.contract import TrainingStatus
 STALL_SHARE = 6
 """A stall is told after this part of `stallSeconds`, long before it ends the attempt."""
 LEAST_STALL_SECONDS = 60
+EDITED = "can't start again as it was edited: "
 REFUSED = "the API server refuses what the attempt needs: "
 """How a running job's reason begins as long as that is so."""
 HELPS = {
@@ -52,9 +53,11 @@ def edited(s: Situation, now: Time) -> JobStatus:
     """A bad edit of a job that runs or is suspended stops nothing; it is told, and bars the next start."""
     if s.faults:
         reason: Reason = "Invalid" if s.status.phase == "Suspended" else "InvalidEdit"
-        return with_condition(s.status, "Accepted", "False", reason, "; ".join(s.faults), now=now)
+        status = with_condition(s.status, "Accepted", "False", reason, "; ".join(s.faults), now=now)
+        return replace(status, reason=cut(f"{EDITED}{s.faults[0]}")) if status.phase == "Running" else status
     if says(s.status, "Accepted", "InvalidEdit", "Invalid"):
-        return with_condition(s.status, "Accepted", "True", "Accepted", "", now=now)
+        status = with_condition(s.status, "Accepted", "True", "Accepted", "", now=now)
+        return _without(EDITED, status)
     return s.status
 
 
@@ -160,10 +163,16 @@ def _with_refusal(s: Situation, m: Members, status: JobStatus) -> JobStatus:
     if status.phase != "Running" or not (s.refusals or is_told):
         return status
     if not m.missing_beside() and not lost(s, m):
-        said = condition(status, "Training")
-        words = said.message if said is not None and said.status == "True" else ""
-        return replace(status, reason=words or None) if is_told else status
+        return _without(REFUSED, status)
     return replace(status, reason=cut(f"{REFUSED}{s.refusals[-1]}")) if s.refusals else status
+
+
+def _without(told: str, status: JobStatus) -> JobStatus:
+    """A reason that begins so is over; what is known of the training stands there again."""
+    if not (status.reason or "").startswith(told):
+        return status
+    said = condition(status, "Training")
+    return replace(status, reason=(said.message if said is not None and said.status == "True" else "") or None)
 
 
 def _claim(s: Situation) -> str | None:
