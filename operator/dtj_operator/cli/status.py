@@ -47,6 +47,8 @@ def described(job: Json, now: datetime) -> Iterator[str]:
     state = parse_status(job)
     metadata = job["metadata"]
     yield f"{metadata['namespace']}/{metadata['name']}: {story.where(state)}"
+    if not job.get("status"):
+        yield "  no operator has looked at it yet; does one run here, and for this namespace?"
     if state.reason:
         yield f"  {state.reason}"
     if state.strategy:
@@ -63,14 +65,14 @@ def described(job: Json, now: datetime) -> Iterator[str]:
 def _history(state: JobStatus, now: datetime) -> Iterator[str]:
     for attempt in state.timeline:
         took = ((attempt.end or now) - attempt.start).total_seconds()
-        if attempt.attempt > 0 and attempt.first_step:
+        if attempt.first_step and (attempt.attempt > 0 or attempt.resumed_from_step):
             yield story.resumed(attempt)
         if attempt.outcome is None:
             yield f"attempt {attempt.attempt} has run for {took:.0f} s"
         elif attempt.outcome == "Succeeded":
             yield f"attempt {attempt.attempt} succeeded after {took:.0f} s"
         else:
-            yield f"{story.ended(attempt, state.last_failure)} after {took:.0f} s"
+            yield f"after {took:.0f} s {story.ended(attempt, state.last_failure)}"
 
 
 def _troubles(conditions: Sequence[Condition]) -> Iterator[Condition]:
