@@ -1,8 +1,14 @@
 """One Event for each transition of a life, none twice."""
 
+import pytest
+
+from dtj_operator.api.reasons import Reason
+from dtj_operator.api.status import GangStatus, JobStatus
 from dtj_operator.decide.actions import Emit, Plan
+from dtj_operator.decide.conditions import with_condition
+from dtj_operator.decide.events import events
 from tests.decide.fake_world import World
-from tests.decide.situations import spec
+from tests.decide.situations import NOW, spec
 
 
 def told(plans: list[Plan]) -> list[tuple[str, str]]:
@@ -89,3 +95,14 @@ def test_an_evaluator_s_end_is_told() -> None:
     world.settle()
     world.end("mnist-evaluator-0-0", 1)
     assert told(world.settle()) == [("Warning", "Application")]
+
+
+@pytest.mark.parametrize(
+    ("lacks", "kind"),
+    [("Waiting", "Normal"), ("QuotaExceeded", "Normal"), ("CannotFit", "Warning"), ("ClaimMissing", "Warning")],
+)
+def test_what_does_not_come_by_itself_is_a_warning(lacks: Reason, kind: str) -> None:
+    before = JobStatus(phase="Queued", gang=GangStatus(waiting_for="waits for its turn"))
+    after = JobStatus(phase="Queued", gang=GangStatus(waiting_for="other words"), reason="other words")
+    after = with_condition(after, "GangScheduled", "False", lacks, "other words", now=NOW)
+    assert events(before, after) == (Emit(kind, lacks, "other words"),)  # type: ignore[arg-type]  # of the table

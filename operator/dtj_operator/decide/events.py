@@ -18,6 +18,9 @@ WARNINGS: tuple[tuple[ConditionType, str], ...] = (
 ASKED_FOR = ("NoSupervisor", "PolicyOff", "NoCheckpoint", "HostNetwork")
 """Reasons that the manifest itself names: no warning."""
 
+NEEDS_SOMEBODY = ("CannotFit", "ClaimMissing", "GroupRefused", "SchedulerUnavailable", "Forbidden")
+"""What a gang waits for that doesn't come by itself."""
+
 
 def events(before: JobStatus, after: JobStatus) -> tuple[Emit, ...]:
     """What a person should read of the way from one status to the next."""
@@ -37,12 +40,17 @@ def _of_phase(before: JobStatus, after: JobStatus) -> Iterator[Emit]:
         failure = after.last_failure if after.last_failure != before.last_failure else None
         yield Emit("Warning", failure.failure_class, words) if failure else Emit("Normal", "Restarting", words)
     elif after.phase not in (before.phase, "Pending"):
-        yield Emit("Normal", after.phase, words)
+        yield Emit("Warning" if _is_helpless(after) else "Normal", after.phase, words)
     elif after.gang.waiting_for not in (None, before.gang.waiting_for) and after.gang.admitted_at is None:
         said = condition(after, "GangScheduled")
         # That a gang waits for its turn was told with the phase; what it lacks is worth an Event.
         if before.gang.waiting_for is not None or (said is not None and said.reason != "Waiting"):
-            yield Emit("Normal", said.reason if said else "Waiting", words)
+            yield Emit("Warning" if _is_helpless(after) else "Normal", said.reason if said else "Waiting", words)
+
+
+def _is_helpless(status: JobStatus) -> bool:
+    said = condition(status, "GangScheduled")
+    return status.phase == "Queued" and said is not None and said.reason in NEEDS_SOMEBODY
 
 
 def _of_evaluator(before: JobStatus, after: JobStatus) -> Iterator[Emit]:
