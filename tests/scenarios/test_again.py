@@ -52,6 +52,21 @@ async def test_a_job_that_is_deleted_and_applied_again_goes_on(world: World) -> 
     assert (end.status.timeline[0].resumed_from_step or 0) >= 10
 
 
+async def test_a_job_whose_claim_was_deleted_begins_anew(world: World) -> None:
+    """Nothing waits for a claim that only a list of some minutes ago has shown."""
+    template = {"spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}}
+    manifest = counting(steps=30, checkpoint={"volumeClaimTemplate": template})
+    job = await world.submit(manifest)
+    await world.until(job, is_over)
+    await world.delete(job)
+    await world.gone(job)
+    await world.remove("PersistentVolumeClaim", "count-checkpoints")
+    again = await world.submit(manifest)
+    end = await world.until(again, is_over)
+    assert (end.status.phase, end.status.gang.missed) == ("Succeeded", 0), end.status.reason
+    assert end.status.timeline[0].resumed_from_step is None
+
+
 async def test_a_predecessor_that_cannot_go_is_waited_for(world: World) -> None:
     job = await world.submit(counting(steps=10_000, finalizers=("example.com/not-yet",)))
     await world.until(job, checkpoint_reached(10))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from dtj_operator.api import names
 from dtj_operator.api.crd import crd
 from dtj_operator.api.observed import Facts, JobKey, PodView
 from dtj_operator.kube.client import ApiError
@@ -87,6 +88,12 @@ class SimWorld(InProcess):
     async def keep(self, pod: Json, finalizers: list[str]) -> None:
         """Have a pod's object stay until somebody takes the finalizers away again."""
         self.stored.patch("pods", pod["metadata"], {"metadata": {"finalizers": finalizers or None}})
+
+    async def remove(self, kind: str, name: str) -> None:
+        await super().remove(kind, name)
+        if kind == "PersistentVolumeClaim":
+            for job in [job for job in self.kubelet.disk if names.checkpoint_claim(job.name) == name]:
+                del self.kubelet.disk[job]
 
     async def log(self, job: JobKey, task: Task) -> str:
         return self.kubelet.log(job, task)

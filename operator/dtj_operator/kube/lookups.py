@@ -1,4 +1,4 @@
-"""Single objects that no watch tells about: who has a name we need, and what the claim that a job names allows."""
+"""Single objects that no watch tells about: who has a name we need, what a claim allows, and whether it is there."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -38,7 +38,14 @@ class Lookups:
             live = await self._read(s.key, CLAIM, claim)
             modes = tuple(live["spec"].get("accessModes") or ()) if live else None
             notes.claim = ClaimView(claim, modes, seen_at=now)
-        return bool(foreign or claim)
+        own = _own_claims(s) if notes.own_claims_at is None or now - notes.own_claims_at >= CLAIM_STANDS else {}
+        if own:
+            notes.own_claims_at = now
+        for name, uid in own.items():
+            live = await self._read(s.key, CLAIM, name)
+            if live is None or live["metadata"]["uid"] != uid or not _is_ours(live, s):
+                self._store.forget(s.key, CLAIM, name, uid)
+        return bool(foreign or claim or own)
 
     async def look(self, s: Situation, kind: Kind, name: str) -> bool:
         """Find out what has this name: nothing any more, or somebody else's object, or (True) one of the job."""
@@ -85,6 +92,17 @@ def _is_ours(live: Json, s: Situation) -> bool:
     labels = live["metadata"].get("labels") or {}
     is_left_claim = live["kind"] == CLAIM.kind and owner is None and labels.get(names.LABEL_JOB) == s.key.name
     return owner == s.uid or is_left_claim
+
+
+def _own_claims(s: Situation) -> dict[str, str]:
+    """Names and UIDs of the claims that were made for the job, or an earlier one of its name, while it is yet to start.
+
+    The regular list tells of one that a person has deleted after minutes; in which a gang would hold nodes for nothing.
+    """
+    is_to_start = s.status.phase in ("Pending", "Queued") and s.status.gang.admitted_at is None
+    if s.spec is None or s.spec.managed_by != names.MANAGER or not is_to_start:
+        return {}
+    return {name: uid for kind, name, uid, _ in s.children if kind == CLAIM.kind}
 
 
 def _claim_to_read(s: Situation, now: Time) -> str | None:

@@ -48,6 +48,8 @@ class Notes(Struct):
     training: TrainingView | None = None
     claim: ClaimView | None = None
     looked_at: Time | None = None
+    own_claims_at: Time | None = None
+    """When the claims that were made for it were last looked for."""
 
 
 class Store:
