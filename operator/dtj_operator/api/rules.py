@@ -65,6 +65,7 @@ _OPEN = (
 )
 _CLOSED_SAYS = (
     "can't change once the job has started; set spec.suspend: true, wait for the phase Suspended, then edit and resume"
+    "; once it has ended, delete it and apply it anew"
 )
 
 
