@@ -124,7 +124,7 @@ class Controller:
             self.store.facts = msgspec.structs.replace(s.facts, started_at=now)
             s = msgspec.structs.replace(s, facts=self.store.facts)
         decision = plan(s, now)
-        _say(s, decision)
+        _say(s, decision, self._done.get(key, ()))
         outcome = await self._applier.apply(s, decision)
         if outcome == "Dropped":
             self.mark(key)
@@ -158,10 +158,14 @@ class Controller:
         return tuple(notes.foreign.values()) != s.foreign_names or bool(notes.refusals and not s.refusals)
 
 
-def _say(s: Situation, decision: Plan) -> None:
-    """One line for each decision, none for a look that changed nothing, or nothing but how far the job is."""
+def _say(s: Situation, decision: Plan, done: tuple[Action, ...]) -> None:
+    """One line for each decision, none for a look that changed nothing, or nothing but how far the job is.
+
+    `done`: what the look before asked for; to ask for it again is no news.
+    """
     after = decision.status or s.status
-    is_news = bool(decision.actions) or _without_figures(after) != _without_figures(s.status)
+    is_new_act = bool(decision.actions) and decision.actions != done
+    is_news = is_new_act or _without_figures(after) != _without_figures(s.status)
     level = logging.INFO if is_news else logging.DEBUG
     log.log(level, "%s", decision.reason, extra={"job": s.key, "phase": after.phase})
 
