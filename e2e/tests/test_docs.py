@@ -95,9 +95,9 @@ def commands(page: Path) -> set[str]:
 
 @pytest.fixture
 def bare(cluster: Cluster, helm: Helm) -> Iterator[Cluster]:
-    """No operator and no definition, before and after; volumes for two claims."""
+    """No operator and no definition, before and after; volumes for claims."""
     remove(cluster)
-    cluster.offer_volumes(2)
+    cluster.offer_volumes(6)  # for two claims, and what other tests left pending
     yield cluster
     helm.uninstall()
     cluster.kubectl("delete", "namespace/team-a", "namespace/team-b", "--ignore-not-found")

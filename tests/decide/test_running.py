@@ -185,9 +185,8 @@ def test_a_program_that_reports_no_steps_runs_a_minute_after_its_strategy_stands
                 training=heard(None, stage="Waiting", tasks={"worker-0": "Registered", "worker-1": "Waiting"}),
             ),
             "Rendezvous",
-            "worker-1 did not register: 1 of 2 tasks registered within 300 s; missing: worker-1"
-            "; its log says why: kubectl logs mnist-worker-1-0 -n ml: failure 1 of 10, attempt 1 now, "
-            "all 2 pods replaced",
+            "worker-1 did not register: 1 of 2 tasks registered within 300 s; missing: worker-1; DNS and worker-0 "
+            "must be in its reach, which a NetworkPolicy may deny: failure 1 of 10, attempt 1 now, all 2 pods replaced",
             id="a supervisor that does not come",
         ),
     ],

@@ -69,7 +69,7 @@ async def ends_for_want_of_peers(world: World, cause: str) -> None:
         "worker",
         1,
     )
-    why = "worker-1 did not register: 1 of 2 tasks registered within 30 s; missing: worker-1; its log says why"
+    why = "worker-1 did not register: 1 of 2 tasks registered within 30 s; missing: worker-1; DNS and worker-0 must be"
     assert why in (end.status.reason or "")
 
 

@@ -80,13 +80,13 @@ def unstarted(s: Situation, m: Members, blames: str) -> Failure | None:
 
 
 def unregistered(s: Situation, m: Members, blames: str) -> Failure | None:
-    """The first task whose supervisor the chief's has not seen in time. Why not, it alone knows: its way is closed."""
+    """The first task whose supervisor the chief's has not seen in time. Why not, it alone knows, and can't tell."""
     missing = hearing.unregistered(s, m)
     if not missing:
         return None
     first = missing[0]
     pod = m.wanted.get(first)
-    hint = f"; its log says why: kubectl logs {pod.name} -n {s.key.namespace}" if pod else ""
+    hint = f"; DNS and {m.topology.chief} must be in its reach, which a NetworkPolicy may deny"
     return failure_of(s, m, first, pod, "Rendezvous", what=f"did not register: {blames}{hint}")
 
 

@@ -39,12 +39,12 @@ class Lookups:
             modes = tuple(live["spec"].get("accessModes") or ()) if live else None
             notes.claim = ClaimView(claim, modes, seen_at=now)
         own = _own_claims(s) if notes.own_claims_at is None or now - notes.own_claims_at >= CLAIM_STANDS else {}
-        if own:
-            notes.own_claims_at = now
         for name, uid in own.items():
             live = await self._read(s.key, CLAIM, name)
             if live is None or live["metadata"]["uid"] != uid or not _is_ours(live, s):
                 self._store.forget(s.key, CLAIM, name, uid)
+        if own:
+            notes.own_claims_at = now
         return bool(foreign or claim or own)
 
     async def look(self, s: Situation, kind: Kind, name: str) -> bool:
