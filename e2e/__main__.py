@@ -31,7 +31,7 @@ def main() -> int:
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m e2e", description=__doc__)
-    commands = top.add_subparsers(dest="what", required=True)
+    verbs = top.add_subparsers(dest="what", required=True)
     named = f"for all nodes, the file of a docker-archive or a name: {', '.join(images.RECIPES)}"
     of_both = argparse.ArgumentParser(add_help=False)
     of_both.add_argument("--nodes", type=int, default=3, help="how many; default: 3")
@@ -39,20 +39,20 @@ def parser() -> argparse.ArgumentParser:
     of_both.add_argument("--feature-gates", default="", help="of the whole cluster, as the API server takes them")
     of_both.add_argument("--image", action="append", default=[], help=named)
 
-    person = commands.add_parser("cluster", help="bring a cluster up, until Ctrl-C", parents=[of_both])
+    person = verbs.add_parser("cluster", help="bring a cluster up, until Ctrl-C", parents=[of_both])
     person.add_argument("--kubernetes", choices=sorted(programs.KUBERNETES), default="1.37")
     person.add_argument("--operator", action="store_true", help="with the operator of this tree, by its chart")
     person.set_defaults(run=for_a_person)
 
-    tests = commands.add_parser("test", help="run pytest on a cluster, with what else is given", parents=[of_both])
+    tests = verbs.add_parser("test", help="run pytest on a cluster, with what else is given", parents=[of_both])
     tests.add_argument("--kubernetes", choices=sorted(programs.KUBERNETES), action="append", help="once or more")
     tests.set_defaults(run=for_tests)
 
-    whole = commands.add_parser("suite", help="run the tests on each version, on clusters of their own")
+    whole = verbs.add_parser("suite", help="run the tests on each version, on clusters of their own")
     whole.add_argument("--all", action="store_true", help="every test on every version, and docs/scenarios.md of it")
     whole.set_defaults(run=for_everyone)
 
-    beside = commands.add_parser("join", help="run a command in the namespace of the cluster that is up")
+    beside = verbs.add_parser("join", help="run a command in the namespace of the cluster that is up")
     beside.add_argument("command", nargs=argparse.REMAINDER)
     beside.set_defaults(run=lambda arguments, _: machine.join(arguments.command or ["bash"]))
     return top
@@ -127,6 +127,7 @@ def enter(version: str, wanted: Sequence[str], arguments: list[str]) -> int:
 
 def check(wanted: Sequence[str]) -> None:
     """Before minutes of building."""
+    machine.place_of_run()
     for name in wanted:
         if name not in images.RECIPES and not Path(name).is_file():
             known = ", ".join(images.RECIPES)

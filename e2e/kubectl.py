@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+LONGEST_SECONDS = 600
+"""More than any wait that a command is asked for."""
+
 
 class Kubectl:
     def __init__(self, kubeconfig: Path) -> None:
@@ -15,7 +18,12 @@ class Kubectl:
 
     def __call__(self, *args: str, stdin: str = "") -> str:
         """What it prints; its error is raised."""
-        done = subprocess.run(self.command(*args), input=stdin, text=True, capture_output=True, check=False)
+        try:
+            done = subprocess.run(
+                self.command(*args), input=stdin, text=True, capture_output=True, check=False, timeout=LONGEST_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"kubectl {' '.join(args)} has not ended after {LONGEST_SECONDS} s") from None
         if done.returncode:
             raise RuntimeError(f"kubectl {' '.join(args)} ended with {done.returncode}: {done.stderr.strip()}")
         return done.stdout

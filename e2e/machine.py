@@ -64,12 +64,18 @@ def cgroups() -> Cgroups:
 
 def run(command: Sequence[str], say: Callable[[str], None], before: Survey) -> int:
     """Run a command inside; its exit code, or 1 where the machine is afterwards not as it was before."""
+    place = place_of_run()
+    return watched(place, lambda: enter(command, place), say, before)
+
+
+def place_of_run() -> Path:
+    """The folder of the run that this process would be; RuntimeError where none can be."""
     if os.geteuid() != 0:
         raise RuntimeError("nodes are made of cgroups, mounts and containers: run this as root, or set KUBECONFIG")
     place = cache() / "run" / f"{PREFIX}{os.getpid()}"
     if len(str(place)) > LONGEST:
         raise RuntimeError(f"{place} is too long for the sockets below it: set XDG_CACHE_HOME to a shorter path")
-    return watched(place, lambda: enter(command, place), say, before)
+    return place
 
 
 def watched(place: Path, work: Callable[[], int], say: Callable[[str], None], before: Survey) -> int:

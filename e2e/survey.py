@@ -104,4 +104,5 @@ def processes_of(run: str) -> Iterator[str]:
 
 def said(*command: str) -> list[str]:
     environment = {**os.environ, "PATH": commands.PATH}
-    return subprocess.run(command, text=True, capture_output=True, check=False, env=environment).stdout.splitlines()
+    done = subprocess.run(command, text=True, capture_output=True, check=False, env=environment, timeout=60)
+    return done.stdout.splitlines()

@@ -122,7 +122,7 @@ def typed(cluster: Cluster, text: str) -> str:
         env=environment,
         text=True,
         capture_output=True,
-        timeout=600,
+        timeout=1500,  # more than all of its own waits
         check=False,
     )
     assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
@@ -130,7 +130,7 @@ def typed(cluster: Cluster, text: str) -> str:
 
 
 @pytest.mark.machine
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 def test_from_install_to_uninstall(bare: Cluster) -> None:
     said = {line: typed(bare, line) for line in (*INSTALL, *FIRST_JOB)}
     assert "successfully rolled out" in said[INSTALL[1]]

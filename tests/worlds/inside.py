@@ -8,6 +8,8 @@ from pathlib import Path
 
 SUPERVISOR, PROGRAM = 0, 1
 """The container's first process, and its child."""
+LONGEST_SECONDS = 120
+"""More than `deliver.py` waits."""
 DELIVER = Path(__file__).with_name("deliver.py").read_text()
 
 
@@ -26,5 +28,10 @@ async def signal_by_exec(enter: Sequence[str], process: int, number: signal.Sign
 
 async def _run(command: Sequence[str]) -> None:
     running = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
-    _, told = await running.communicate()
+    try:
+        async with asyncio.timeout(LONGEST_SECONDS):
+            _, told = await running.communicate()
+    finally:
+        if running.returncode is None:
+            running.kill()
     assert running.returncode == 0, f"{' '.join(word for word in command if word != DELIVER)}: {told.decode()}"

@@ -20,6 +20,7 @@ from tests.worlds.admin import Admin, kind_of
 from tests.worlds.mirror import Mirror, storage
 from tests.worlds.monitor import Monitor
 from tests.worlds.operators import Installed
+from tests.worlds.provisioner import provide
 from tests.worlds.watched import Watched
 from tests.worlds.world import (
     CLAIM,
@@ -156,42 +157,6 @@ class KubeWorld(Watched):
         assert pids, f"{pod.name} runs no process"
         await inside.signal_from_here(pids[0], process, number)
 
-    async def provide(self) -> None:
-        """Every claim of the namespace gets a folder of this machine, as a provisioner of storage would do."""
-        assert self.machine is not None
-        known = [entry.decode() for entry in self.store.entries(storage(CLAIMS), NAMESPACE)]
-        watch = self.store.watch(storage(CLAIMS), self.store.revision, lambda change: change.type == "ADDED")
-        for claim in known:
-            await self._provide(claim)
-        async for change in watch.changes():
-            await self._provide(change.entry.decode())
-
-    async def _provide(self, claim: Json) -> None:
-        assert self.machine is not None
-        metadata, spec = claim["metadata"], claim["spec"]
-        if spec.get("volumeName"):
-            return
-        folder = self.machine.shared / metadata["uid"]
-        folder.mkdir(mode=0o777, exist_ok=True)
-        folder.chmod(0o777)  # trainers are nobody in particular, and fsGroup does nothing for a hostPath
-        volume = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": f"claim-{metadata['uid']}"},
-            "spec": {
-                "capacity": spec["resources"]["requests"],
-                "accessModes": spec["accessModes"],
-                "persistentVolumeReclaimPolicy": "Retain",
-                "claimRef": {
-                    "apiVersion": "v1",
-                    "kind": "PersistentVolumeClaim",
-                    **{key: metadata[key] for key in ("namespace", "name", "uid")},
-                },
-                "hostPath": {"path": str(folder), "type": "Directory"},
-            },
-        }
-        await self.create(volume)
-
     async def clean(self) -> None:
         """The nodes as they were before any scenario, the namespace empty, and nobody's finalizer in the way."""
         nodes = await self.objects("Node")
@@ -213,9 +178,9 @@ class KubeWorld(Watched):
                 with suppress(Refused):  # it went meanwhile
                     await self.change("Pod", pod["metadata"]["name"], NO_FINALIZERS)
         await self._wait(lambda: not self._left(), CLEAN_SECONDS / self.patience, lambda: f"{self._left()} did not go")
-        for volume in await self.objects("PersistentVolume"):
-            if (volume["spec"].get("claimRef") or {}).get("namespace") == NAMESPACE and self.machine:
-                await self._remove("PersistentVolume", volume["metadata"]["name"])
+        for one in await self.objects("PersistentVolume"):
+            if (one["spec"].get("claimRef") or {}).get("namespace") == NAMESPACE and self.machine:
+                await self._remove("PersistentVolume", one["metadata"]["name"])
 
     async def settle(self) -> None:
         """Nothing is left of a job that is over or gone; garbage collection takes its time."""
@@ -272,10 +237,12 @@ async def kube_world(operator: Installed, cluster: Cluster | Given) -> AsyncIter
             world.lean_on(tasks[0])
             await listed(mirror, tasks[0])
             await world.clean()
-            world.has_gpus = have_gpus(await world.objects("Node"))
+            has_gpus = have_gpus(await world.objects("Node"))
+            assert has_gpus or world.machine is None, f"not every node of this machine offers {GPUS} {GPU}"
+            world.has_gpus = has_gpus
             await operator.errors(admin)
             if world.machine is not None:
-                tasks.append(asyncio.create_task(world.provide()))
+                tasks.append(asyncio.create_task(provide(mirror.store, world.machine, world.create)))
                 world.lean_on(tasks[-1])
             await world.create(CLAIM)
             try:

@@ -41,7 +41,7 @@ class Installed:
         noted = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": datetime.now(UTC).isoformat()}}}
         await admin.ask("patch", kind_of("Deployment"), NAMESPACE, DEPLOYMENT, body={"spec": {"template": noted}})
         async with asyncio.timeout(UPGRADE_SECONDS):
-            while not await self._is_rolled_out(admin) or await self._leader(admin) in old:
+            while not await self._is_rolled_out(admin) or not await self._is_led_anew(admin, old):
                 await self._read_all(admin)
                 await asyncio.sleep(0.5)
 
@@ -52,8 +52,9 @@ class Installed:
         counts = [status.get(field, 0) for field in ("replicas", "updatedReplicas", "availableReplicas")]
         return seen and counts == [wanted] * 3
 
-    async def _leader(self, admin: Admin) -> str:
-        return str((await admin.get(kind_of("Lease"), NAMESPACE, DEPLOYMENT))["spec"].get("holderIdentity"))
+    async def _is_led_anew(self, admin: Admin, old: set[str]) -> bool:
+        leader = (await admin.get(kind_of("Lease"), NAMESPACE, DEPLOYMENT))["spec"].get("holderIdentity")
+        return leader in {pod["metadata"]["name"] for pod in await self._pods(admin)} - old
 
     async def errors(self, admin: Admin) -> list[str]:
         await self._read_all(admin)

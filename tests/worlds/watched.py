@@ -149,7 +149,9 @@ class Watched:
                     with suppress(Refused):  # its container has not begun
                         printed = await self.log(job, task)
         except TimeoutError:
-            raise AssertionError(f"after {within} s {task} of {job} has not printed {pattern!r}: {printed}") from None
+            raise AssertionError(
+                f"after {within * self.patience:g} s {task} of {job} has not printed {pattern!r}: {printed}"
+            ) from None
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -197,7 +199,9 @@ class Watched:
                         refusal = error
                     await asyncio.sleep(LOOK_AGAIN_SECONDS)
         except TimeoutError:
-            raise AssertionError(f"after {DRAIN_SECONDS} s {pod} was not evicted: {refusal}") from None
+            raise AssertionError(
+                f"after {DRAIN_SECONDS * self.patience:g} s {pod} was not evicted: {refusal}"
+            ) from None
 
     async def _evict(self, namespace: str, pod: str) -> None:
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
