@@ -4,6 +4,7 @@ import hashlib
 from typing import Any
 
 from dtj_operator.local.admission import metadata, names
+from dtj_operator.local.admission.filling import fill
 from dtj_operator.local.failures import (
     FieldFault,
     duplicate,
@@ -25,14 +26,14 @@ _POLICY_TYPES = ("Ingress", "Egress")
 
 def default_service(body: Json) -> None:
     spec = body.setdefault("spec", {})
-    spec.setdefault("sessionAffinity", "None")
-    spec.setdefault("type", "ClusterIP")
+    fill(spec, "sessionAffinity", "None")
+    fill(spec, "type", "ClusterIP")
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
     if spec["sessionAffinity"] == "ClientIP":
         spec.setdefault("sessionAffinityConfig", {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}})
     for port in spec.get("ports") or []:
-        port.setdefault("protocol", "TCP")
+        fill(port, "protocol", "TCP")
         port["targetPort"] = port.get("targetPort") or port.get("port", 0)
 
 
@@ -44,7 +45,7 @@ def fresh_service(body: Json) -> None:
         if not spec.get("clusterIP"):
             spec.pop("clusterIP", None)
         return
-    if "clusterIP" not in spec:
+    if not spec.get("clusterIP"):
         digest = hashlib.sha256(body["metadata"]["uid"].encode()).digest()
         spec["clusterIP"] = f"10.96.{digest[0]}.{digest[1]}"
     spec["clusterIPs"] = [spec["clusterIP"]]

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from dtj_operator.local.admission import metadata, names
+from dtj_operator.local.admission.filling import fill
 from dtj_operator.local.failures import (
     FieldFault,
     bad_request,
@@ -41,7 +42,7 @@ def event_faults(body: Json, old: Json | None) -> list[FieldFault]:
 
 
 def default_secret(body: Json) -> None:
-    body.setdefault("type", "Opaque")
+    fill(body, "type", "Opaque")
     plain = body.pop("stringData", None)
     if plain:
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
@@ -109,7 +110,7 @@ def fresh_claim(body: Json) -> None:
 def default_volume(body: Json) -> None:
     """Of a PersistentVolume."""
     spec = body.setdefault("spec", {})
-    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    fill(spec, "persistentVolumeReclaimPolicy", "Retain")
     spec.setdefault("volumeMode", "Filesystem")
 
 

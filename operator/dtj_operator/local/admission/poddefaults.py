@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from dtj_operator.local.admission.filling import fill
 from dtj_operator.local.quantity import in_thousandths
 
 Json = dict[str, Any]
@@ -14,13 +15,13 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 def default(body: Json) -> None:
     spec = body.setdefault("spec", {})
-    spec.setdefault("restartPolicy", "Always")
+    fill(spec, "restartPolicy", "Always")
     # A negative one stands for the shortest.
     grace = spec.setdefault("terminationGracePeriodSeconds", 30)
     spec["terminationGracePeriodSeconds"] = 1 if grace < 0 else grace
-    spec.setdefault("dnsPolicy", "ClusterFirst")
+    fill(spec, "dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
-    spec.setdefault("schedulerName", "default-scheduler")
+    fill(spec, "schedulerName", "default-scheduler")
     spec.setdefault("enableServiceLinks", True)
     _same_account(spec)
     for container in containers(spec):
@@ -93,9 +94,9 @@ def _default_container(container: Json, *, host_network: bool) -> None:
     image = container.get("image", "")
     tag = image.rpartition("/")[2].partition(":")[2]
     floats = tag in ("", "latest") and "@" not in image
-    container.setdefault("imagePullPolicy", "Always" if floats else "IfNotPresent")
-    container.setdefault("terminationMessagePath", "/dev/termination-log")
-    container.setdefault("terminationMessagePolicy", "File")
+    fill(container, "imagePullPolicy", "Always" if floats else "IfNotPresent")
+    fill(container, "terminationMessagePath", "/dev/termination-log")
+    fill(container, "terminationMessagePolicy", "File")
     resources = container.setdefault("resources", {})
     if limits := resources.get("limits"):
         resources["requests"] = {**limits, **(resources.get("requests") or {})}
@@ -103,13 +104,13 @@ def _default_container(container: Json, *, host_network: bool) -> None:
         if amounts := resources.get(bound):
             resources[bound] = {name: in_thousandths(amount) for name, amount in amounts.items()}
     for port in container.get("ports") or []:
-        port.setdefault("protocol", "TCP")
+        fill(port, "protocol", "TCP")
         if host_network:
             port.setdefault("hostPort", port.get("containerPort"))
     for variable in container.get("env") or []:
         source = variable.get("valueFrom") or {}
         if field := source.get("fieldRef"):
-            field.setdefault("apiVersion", "v1")
+            fill(field, "apiVersion", "v1")
         if field := source.get("resourceFieldRef"):
             field.setdefault("divisor", "0")
     for name in _PROBES:
@@ -134,8 +135,8 @@ def _default_probe(probe: Json) -> None:
 
 def _default_http(handler: Json) -> None:
     if call := handler.get("httpGet"):
-        call.setdefault("path", "/")
-        call.setdefault("scheme", "HTTP")
+        fill(call, "path", "/")
+        fill(call, "scheme", "HTTP")
 
 
 def _default_volume(volume: Json) -> None:
@@ -154,4 +155,4 @@ def _default_volume(volume: Json) -> None:
     for one in downward:
         for item in one.get("items") or []:
             if field := item.get("fieldRef"):
-                field.setdefault("apiVersion", "v1")
+                fill(field, "apiVersion", "v1")

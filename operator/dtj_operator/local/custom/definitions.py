@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dtj_operator.local.admission.filling import fill
 from dtj_operator.local.custom.rules import CustomRules
 from dtj_operator.local.kinds import Kind
 from dtj_operator.local.store import Change
@@ -25,8 +26,8 @@ def default(body: Json) -> None:
     spec.setdefault("conversion", {"strategy": "None"})
     names = spec.setdefault("names", {})
     if kind := names.get("kind"):
-        names.setdefault("singular", kind.lower())
-        names.setdefault("listKind", f"{kind}List")
+        fill(names, "singular", kind.lower())
+        fill(names, "listKind", f"{kind}List")
 
 
 def fresh(body: Json) -> None:

@@ -1,0 +1,13 @@
+"""How defaults get into an object."""
+
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def fill(given: Json, field: str, default: Any) -> None:
+    """For a field that is no pointer in Go: there, what is empty is as good as absent. A pointer's default is set by
+    `setdefault`, and its checks refuse an empty text.
+    """
+    if given.get(field) in (None, ""):
+        given[field] = default
