@@ -211,6 +211,27 @@ async def test_a_claim_that_outlived_its_job_is_reused(bench: Bench) -> None:
     assert [child[:2] for child in bench.situation.children] == [("PersistentVolumeClaim", "mnist-checkpoints")]
 
 
+@pytest.mark.parametrize(
+    ("status", "is_known"),
+    [
+        pytest.param(JobStatus(phase="Queued"), False, id="before a start"),
+        pytest.param(
+            JobStatus(phase="Queued", gang=GangStatus(admitted_at=NOW)), True, id="its pods say what they lack"
+        ),
+        pytest.param(JobStatus(phase="Running"), True, id="nobody asks while it runs"),
+    ],
+)
+async def test_a_claim_that_was_deleted_is_gone_before_a_start(bench: Bench, status: JobStatus, is_known: bool) -> None:
+    """Though no watch has told of it."""
+    claim = bench._child("v1", "PersistentVolumeClaim", "mnist-checkpoints")
+    claim["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    await bench.act(Create(claim))
+    live = await bench.client.get(CLAIM, "default", "mnist-checkpoints")
+    await bench.client.delete(CLAIM, "default", "mnist-checkpoints", uid=live["metadata"]["uid"])
+    await bench.lookups.refresh(msgspec.structs.replace(bench.situation, status=status))
+    assert bool(bench.situation.children) == is_known
+
+
 async def test_a_named_claim_is_looked_for_until_it_is_there_and_again_before_each_start(client: HttpClient) -> None:
     bench = Bench(client)
     await bench.submit(checkpoint={"persistentVolumeClaim": "data"})
