@@ -21,6 +21,10 @@ def _nothing(body: Json) -> None:
     """The kind has no defaults of its own."""
 
 
+def _as_given(body: Json, old: Json) -> None:
+    """An update takes over nothing from the stored object but its status."""
+
+
 def _no_faults(body: Json, old: Json | None) -> list[FieldFault]:
     return []
 
@@ -31,6 +35,7 @@ class BuiltInRules(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     defaults: Callable[[Json], None] = _nothing
     fresh: Callable[[Json], None] = _nothing
+    update: Callable[[Json, Json], None] = _as_given
     checks: Callable[[Json, Json | None], list[FieldFault]] = _no_faults
     name_rule: Callable[[str], list[str]] = names.subdomain_faults
     has_status: bool = False
@@ -59,6 +64,8 @@ class BuiltInRules(msgspec.Struct, frozen=True, kw_only=True):
             }
         elif self.has_status:
             _carry(body, old, "status")
+        if subresource != "status":
+            self.update(body, old)
         if self.model == "V1Pod":
             _keep_of_pods(body, old, subresource)
         if self.counts_generation:
@@ -141,6 +148,6 @@ RULES: Mapping[str, BuiltInRules] = {
     "serviceaccounts": BuiltInRules(model="V1ServiceAccount"),
     "services": BuiltInRules(
         model="V1Service", defaults=network.default_service, fresh=network.fresh_service,
-        checks=network.service_faults, name_rule=names.label_faults, has_status=True,
+        update=network.update_service, checks=network.service_faults, name_rule=names.label_faults, has_status=True,
     ),
 }  # fmt: skip

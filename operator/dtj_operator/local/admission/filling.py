@@ -6,8 +6,9 @@ Json = dict[str, Any]
 
 
 def fill(given: Json, field: str, default: Any) -> None:
-    """For a field that is no pointer in Go: there, what is empty is as good as absent. A pointer's default is set by
-    `setdefault`, and its checks refuse an empty text.
+    """For a field that is no pointer in Go: there, an empty text is as good as none.
+
+    A pointer's default is set by `setdefault`, and its checks refuse an empty text.
     """
     if given.get(field) in (None, ""):
         given[field] = default

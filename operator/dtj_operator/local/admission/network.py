@@ -3,7 +3,7 @@
 import hashlib
 from typing import Any
 
-from dtj_operator.local.admission import metadata, names
+from dtj_operator.local.admission import metadata, names, serviceupdates
 from dtj_operator.local.admission.filling import fill
 from dtj_operator.local.failures import (
     FieldFault,
@@ -38,17 +38,26 @@ def default_service(body: Json) -> None:
 
 
 def fresh_service(body: Json) -> None:
+    body["status"] = {"loadBalancer": {}}
+    body["spec"].pop("clusterIPs", None)
+    _give_address(body)
+
+
+def update_service(body: Json, old: Json) -> None:
+    serviceupdates.reconcile(body["spec"], old["spec"])
+    _give_address(body)
+
+
+def _give_address(body: Json) -> None:
     """Addresses are made up: no proxy forwards them in the embedded cluster."""
     spec = body["spec"]
-    body["status"] = {"loadBalancer": {}}
-    if spec["type"] == "ExternalName":
-        if not spec.get("clusterIP"):
-            spec.pop("clusterIP", None)
-        return
     if not spec.get("clusterIP"):
+        spec.pop("clusterIP", None)
+        if spec["type"] == "ExternalName":
+            return
         digest = hashlib.sha256(body["metadata"]["uid"].encode()).digest()
         spec["clusterIP"] = f"10.96.{digest[0]}.{digest[1]}"
-    spec["clusterIPs"] = [spec["clusterIP"]]
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
     spec.setdefault("ipFamilies", ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
 
@@ -92,8 +101,10 @@ def service_faults(body: Json, old: Json | None) -> list[FieldFault]:
                 found.append(duplicate(f"{path}.name", name))
             seen_names.add(name)
     found += metadata.label_faults(spec.get("selector") or {}, "spec.selector")
-    if old is not None and old["spec"].get("clusterIP") and old["spec"]["clusterIP"] != spec.get("clusterIP"):
-        found.append(invalid("spec.clusterIPs[0]", [spec.get("clusterIP", "")], "may not change once set"))
+    if old is not None and "ExternalName" not in (spec["type"], old["spec"]["type"]):
+        address = old["spec"].get("clusterIP")
+        if address and address != spec.get("clusterIP"):
+            found.append(invalid("spec.clusterIPs[0]", [spec.get("clusterIP", "")], "may not change once set"))
     return found
 
 
