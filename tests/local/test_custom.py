@@ -183,6 +183,43 @@ def test_a_wrong_definition_is_refused(change: dict[str, Any], told: str) -> Non
     assert told in str(refused(Calls().create, manifest))
 
 
+TEXT = {"type": "string"}
+DEFAULT = {"type": "object", "default": {"a": "x"}}
+EITHER = {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        (DEFAULT | {"properties": {"a": TEXT | {"pattern": "["}}},
+         '.properties[a].pattern: Invalid value: "[": must be a valid regular expression'),
+        (DEFAULT | {"properties": {"a": {"type": "strin"}}}, '.properties[a].type: Unsupported value: "strin"'),
+        (DEFAULT | {"additionalProperties": {"type": "strin"}},
+         '.additionalProperties.type: Unsupported value: "strin"'),
+        (TEXT | {"default": "x", "anyOf": [{"pattern": "["}]}, '.anyOf[0].pattern: Invalid value: "["'),
+        (TEXT | {"default": "x", "not": {"allOf": [{"pattern": "["}]}}, '.not.allOf[0].pattern: Invalid value: "["'),
+        (TEXT | {"oneOf": [{"type": "strin"}]}, '.oneOf[0].type: Unsupported value: "strin"'),
+        (TEXT | {"oneOf": [TEXT]}, ".oneOf[0].type: Forbidden: must be empty to be structural"),
+        (DEFAULT | {"properties": {"a": {"type": "integer"}}}, '.default.a: Invalid value: "string"'),
+        ({"type": "object", "properties": {"a": TEXT}, "additionalProperties": False},
+         ".additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive"),
+        ({"type": "object", "properties": {"a": TEXT}, "additionalProperties": TEXT},
+         ".additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive"),
+    ],
+)  # fmt: skip
+def test_a_schema_that_cannot_be_run_is_told_with_its_path(spec: dict[str, Any], told: str) -> None:
+    failure = refused(Calls().create, definition({"type": "object", "properties": {"spec": spec}}))
+    assert failure.code == 422
+    assert f"openAPIV3Schema.properties[spec]{told}" in str(failure)
+
+
+@pytest.mark.parametrize(
+    "spec", [{"type": "object", "properties": {"a": TEXT}, "additionalProperties": True}, EITHER | {"default": "x"}]
+)
+def test_a_schema_that_can_be_run_is_taken(spec: dict[str, Any]) -> None:
+    Calls().create(definition({"type": "object", "properties": {"spec": spec}}))
+
+
 def test_a_definition_is_established_and_serves_until_it_is_deleted() -> None:
     calls = Calls()
     made = calls.create(definition())

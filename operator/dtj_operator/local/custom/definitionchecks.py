@@ -107,46 +107,79 @@ def _column_faults(column: Json, path: str) -> Iterator[FieldFault]:
 @functools.lru_cache(maxsize=16)
 def _schema_faults(schema: bytes, path: str) -> tuple[FieldFault, ...]:
     given = msgspec.json.decode(schema)
-    return (*_structural_faults(given, path), *Expressions(given).compile_faults(path))
+    found = [fault for place, one in _places(given, path) for fault in _structural_faults(one, place)]
+    if not found:
+        # Only what can be run at all can judge a default.
+        found += [fault for place, one in _places(given, path) for fault in _default_faults(one, place)]
+    return (*found, *Expressions(given).compile_faults(path))
+
+
+def _places(schema: Json, path: str) -> Iterator[tuple[str, Json]]:
+    """The schema and those of all fields and items in it, each with its path."""
+    yield path, schema
+    for name, inner in (schema.get("properties") or {}).items():
+        if not (_is_root(path) and name == "metadata"):
+            yield from _places(inner, f"{path}.properties[{name}]")
+    for key in ("additionalProperties", "items"):
+        if isinstance(schema.get(key), dict):
+            yield from _places(schema[key], f"{path}.{key}")
+
+
+def _is_root(path: str) -> bool:
+    return path.endswith("openAPIV3Schema")
 
 
 def _structural_faults(schema: Json, path: str) -> Iterator[FieldFault]:
-    """What keeps a schema from being structural, or from being run at all."""
+    """What keeps a schema from being structural, or from being run at all; what is below it aside."""
     kind = schema.get("type")
-    is_root = path.endswith("openAPIV3Schema")
+    either = schema.get("x-kubernetes-int-or-string")
     if kind and kind not in schemas.TYPES:
         yield not_supported(f"{path}.type", kind, sorted(schemas.TYPES))
-        return
-    if not kind and not (
-        schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
-    ):
-        yield required(f"{path}.type", f"must not be empty for {'the root' if is_root else 'specified object fields'}")
+    elif not kind and not (either or schema.get("x-kubernetes-preserve-unknown-fields")):
+        where = "the root" if _is_root(path) else "specified object fields"
+        yield required(f"{path}.type", f"must not be empty for {where}")
     if kind == "array" and not schema.get("items"):
         yield required(f"{path}.items", "must be specified")
-    if schema.get("properties") and schema.get("additionalProperties"):
+    # True says nothing that isn't so without it.
+    if schema.get("properties") and schema.get("additionalProperties", True) is not True:
         told = "additionalProperties and properties are mutual exclusive"
         yield forbidden_field(f"{path}.additionalProperties", told)
-    yield from _own_faults(schema, path)
-    for name, inner in (schema.get("properties") or {}).items():
-        if is_root and name == "metadata":
-            continue
-        yield from _structural_faults(inner, f"{path}.properties[{name}]")
-    for key in ("additionalProperties", "items"):
-        if isinstance(schema.get(key), dict):
-            yield from _structural_faults(schema[key], f"{path}.{key}")
+    yield from _pattern_faults(schema, path)
+    for place, condition in _conditions(schema, path):
+        if (kind := condition.get("type")) and kind not in schemas.TYPES:
+            yield not_supported(f"{place}.type", kind, sorted(schemas.TYPES))
+        elif kind and not either:
+            yield forbidden_field(f"{place}.type", "must be empty to be structural")
+        yield from _pattern_faults(condition, place)
+    for index, rule in enumerate(schema.get("x-kubernetes-validations") or []):
+        if not rule.get("rule", "").strip():
+            yield required(f"{path}.x-kubernetes-validations[{index}].rule", "rule is not specified")
 
 
-def _own_faults(schema: Json, path: str) -> Iterator[FieldFault]:
-    """Of what a schema says of its own value: pattern, default, rules."""
+def _conditions(schema: Json, path: str) -> Iterator[tuple[str, Json]]:
+    """What more a schema asks of the value that it describes, each with its path."""
+    asked = [
+        (f"{path}.{key}[{index}]", one)
+        for key in ("allOf", "anyOf", "oneOf")
+        for index, one in enumerate(schema.get(key) or [])
+    ]
+    if schema.get("not"):
+        asked.append((f"{path}.not", schema["not"]))
+    for place, condition in asked:
+        for below, one in _places(condition, place):
+            yield below, one
+            yield from _conditions(one, below)
+
+
+def _pattern_faults(schema: Json, path: str) -> Iterator[FieldFault]:
     try:
         re.compile(schema.get("pattern", ""))
     except re.error as why:
         yield invalid(f"{path}.pattern", schema["pattern"], f"must be a valid regular expression, but isn't: {why}")
-    else:
-        if "default" in schema:
-            for fault in schemas.faults(schema, schema["default"]):
-                below = f".{fault.field}" if fault.field and not fault.field.startswith("[") else fault.field
-                yield msgspec.structs.replace(fault, field=f"{path}.default{below}")
-    for index, rule in enumerate(schema.get("x-kubernetes-validations") or []):
-        if not rule.get("rule", "").strip():
-            yield required(f"{path}.x-kubernetes-validations[{index}].rule", "rule is not specified")
+
+
+def _default_faults(schema: Json, path: str) -> Iterator[FieldFault]:
+    if "default" in schema:
+        for fault in schemas.faults(schema, schema["default"]):
+            below = f".{fault.field}" if fault.field and not fault.field.startswith("[") else fault.field
+            yield msgspec.structs.replace(fault, field=f"{path}.default{below}")
