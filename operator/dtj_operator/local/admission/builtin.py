@@ -103,7 +103,7 @@ def _pod_faults(body: Json, old: Json | None) -> list[FieldFault]:
 
 
 RULES: Mapping[str, BuiltInRules] = {
-    "configmaps": BuiltInRules(model="V1ConfigMap", checks=objects.data_faults),
+    "configmaps": BuiltInRules(model="V1ConfigMap", defaults=objects.default_config_map, checks=objects.data_faults),
     "customresourcedefinitions.apiextensions.k8s.io": BuiltInRules(
         model="V1CustomResourceDefinition", defaults=definitions.default, fresh=definitions.fresh,
         checks=definitionchecks.faults, has_status=True, counts_generation=True,

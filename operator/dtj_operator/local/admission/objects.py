@@ -1,7 +1,6 @@
 """Defaults, first status and checks of the built-in kinds other than pods and what `network.py` has."""
 
 import base64
-import binascii
 import re
 from typing import Any
 
@@ -21,6 +20,8 @@ from dtj_operator.local.quantity import value_of
 Json = dict[str, Any]
 
 _DATA_BYTES = 1024 * 1024
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+_NO_LINE_BREAKS = str.maketrans("", "", "\r\n")
 # What a Secret of a type cannot be without.
 _SECRET_KEYS = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
@@ -43,10 +44,26 @@ def event_faults(body: Json, old: Json | None) -> list[FieldFault]:
 
 def default_secret(body: Json) -> None:
     fill(body, "type", "Opaque")
+    _decode(body, "data", "Secret")
     plain = body.pop("stringData", None)
     if plain:
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
         body["data"] = {**(body.get("data") or {}), **encoded}
+
+
+def default_config_map(body: Json) -> None:
+    _decode(body, "binaryData", "ConfigMap")
+
+
+def _decode(body: Json, field: str, kind: str) -> None:
+    """400 for what is no base64. As Go does, lines are put together, and what is stored is encoded anew."""
+    for key, text in (body.get(field) or {}).items():
+        joined = text.translate(_NO_LINE_BREAKS)
+        if len(joined) % 4 or not _BASE64.fullmatch(joined):
+            legal = _BASE64.match(text)
+            told = f"illegal base64 data at input byte {legal.end() if legal else 0}"
+            raise bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {told}')
+        body[field][key] = base64.b64encode(base64.b64decode(joined)).decode()
 
 
 def data_faults(body: Json, old: Json | None) -> list[FieldFault]:
@@ -73,17 +90,11 @@ def _bytes_of(body: Json) -> int:
     plain, encoded = body.get("data") or {}, body.get("binaryData") or {}
     if "type" in body:
         plain, encoded = {}, plain
-    return sum(len(value.encode()) for value in plain.values()) + sum(len(v) // 4 * 3 for v in encoded.values())
+    decoded = sum(len(value) // 4 * 3 - value.count("=") for value in encoded.values())
+    return decoded + sum(len(value.encode()) for value in plain.values())
 
 
 def secret_faults(body: Json, old: Json | None) -> list[FieldFault]:
-    for value in (body.get("data") or {}).values():
-        try:
-            base64.b64decode(value, validate=True)
-        except binascii.Error:
-            legal = re.match(r"[A-Za-z0-9+/]*={0,2}", value)
-            told = f"illegal base64 data at input byte {legal.end() if legal else 0}"
-            raise bad_request(f'Secret in version "v1" cannot be handled as a Secret: {told}') from None
     found = data_faults(body, old)
     missing = [key for key in _SECRET_KEYS.get(body["type"], ()) if key not in (body.get("data") or {})]
     found += [required(f"data[{key}]") for key in missing]
