@@ -134,7 +134,7 @@ class ApiServer:
         reply = printing.printed(self._api.state, target, self._api.request(target), form)
         return _json(reply.raw, reply.code, reply.warnings)
 
-    async def _send_watch(self, http: web.BaseRequest, request: Request, form: str) -> web.StreamResponse:
+    async def _send_watch(self, http: web.BaseRequest, request: Request, form: printing.Form) -> web.StreamResponse:
         follower = self._api.watch(request)
         line = printing.watch_lines(self._api.state, request, form)
         response = web.StreamResponse(headers={"Content-Type": _JSON, "Cache-Control": "no-cache"})
