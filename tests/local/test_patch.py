@@ -59,6 +59,12 @@ def test_a_json_patch_operates_in_order(operations: Any, after: Any) -> None:
         {"op": "replace", "path": "/spec/b/c", "value": 1},
         {"op": "add", "path": "/spec/a/7", "value": 1},
         {"op": "spin", "path": "/spec"},
+        {"op": "add", "path": 1, "value": 1},
+        {"op": "remove", "path": 1},
+        {"op": "replace", "path": ["/spec"], "value": 1},
+        {"op": "test", "path": None, "value": 1},
+        {"op": "move", "from": 1, "path": "/x"},
+        {"op": "copy", "from": {}, "path": "/x"},
     ],
 )
 def test_a_json_patch_that_does_not_fit_changes_nothing(operation: Any) -> None:

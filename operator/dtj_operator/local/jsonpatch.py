@@ -17,6 +17,8 @@ def operated(document: Any, operations: Iterable[Json]) -> Any:
 
 def _operated(document: Any, operation: Json) -> Any:
     path = operation["path"]
+    if not all(isinstance(one, str) for one in (path, operation.get("from", ""))):
+        raise ValueError(operation)
     match operation["op"]:
         case "add":
             return _added(document, path, copy.deepcopy(operation["value"]))
