@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dtj_operator.local import schema as schemas
 from dtj_operator.local.custom import programs
 from dtj_operator.local.failures import ApiFailure
 from tests.local.calls import Calls, refused
@@ -77,6 +78,17 @@ def test_a_value_out_of_its_schema_is_told_with_its_path(calls: Calls, spec: dic
         "kind": "Training",
         "causes": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("step", "value", "fits"),
+    [
+        (0.1, 1, True), (0.1, 0.3, True), (0.1, 0.7, True), (0.01, 1.13, True), (0.1, 0.25, False), (2, 4, True),
+        (2, 5, False), (2, 2**62, True), (2.5, 7.5, True), (2.5, 7, False), (0.1, 1e300, False), (1e-300, 1e300, False),
+    ],
+)  # fmt: skip
+def test_a_multiple_of_a_fraction_is_one_within_what_floats_can_tell(step: float, value: float, fits: bool) -> None:
+    assert (list(schemas.faults({"type": "number", "multipleOf": step}, value)) == []) is fits
 
 
 def test_what_is_missing_is_required(calls: Calls) -> None:

@@ -34,6 +34,8 @@ TYPES: dict[str, tuple[type, ...]] = {
     "number": (int, float),
 }
 _ABSENT: Any = object()
+_LARGEST_WHOLE = 2.0**53
+_TOLERANCE = 1e-9
 
 
 def faults(schema: Json, value: Any, old: Any = _ABSENT, path: str = "") -> Iterator[FieldFault]:
@@ -116,8 +118,22 @@ def _number_faults(schema: Json, value: float, path: str) -> Iterator[FieldFault
         if value > high or (exclusive and value == high):
             bound = "less than" if exclusive else "less than or equal to"
             yield invalid(path, value, f"{path} in body should be {bound} {high:g}")
-    if step and value % step:
+    if step and not _is_multiple(value, step):
         yield invalid(path, value, f"{path} in body should be a multiple of {step:g}")
+
+
+def _is_multiple(value: float, step: float) -> bool:
+    """As go-openapi has it: of a fraction, but for what floats make of the quotient."""
+    if isinstance(value, int) and float(step).is_integer():
+        return value % int(step) == 0
+    try:
+        quotient = 1 / step * value if step < 1 else value / step
+    except OverflowError:
+        return False
+    if not abs(quotient) < _LARGEST_WHOLE:
+        return False
+    whole = round(quotient)
+    return quotient == whole or abs(quotient - whole) < _TOLERANCE * abs(whole)
 
 
 def _object_faults(schema: Json, value: Json, old: Any, path: str) -> Iterator[FieldFault]:
