@@ -55,6 +55,7 @@ async def objects() -> Objects:
     pytest.param({"fieldRef": {"fieldPath": "metadata.annotations['x/y']"}}, "z", id="an annotation"),
     pytest.param({"fieldRef": {"fieldPath": "metadata.annotations['none']"}}, "", id="an annotation that isn't there"),
     pytest.param({"fieldRef": {"fieldPath": "spec.nodeName"}}, "local-0", id="node"),
+    pytest.param({"fieldRef": {"fieldPath": "spec.host"}}, "local-0", id="node by its old name"),
     pytest.param({"fieldRef": {"fieldPath": "status.podIP"}}, "127.0.0.1", id="address"),
     pytest.param({"resourceFieldRef": {"resource": "limits.cpu"}}, "2", id="cores, rounded up"),
     pytest.param({"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}, "1500", id="thousandths of cores"),

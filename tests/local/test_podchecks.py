@@ -216,6 +216,13 @@ def test_gates_are_only_taken_away_and_hold_the_pod_until_then() -> None:
     assert "is already assigned to node" in str(failure)
 
 
+def test_a_node_has_an_old_name_to_refer_to_it_by() -> None:
+    reference = {"fieldRef": {"fieldPath": "spec.host"}}
+    Calls().create(pod(containers=[container(env=[{"name": "NODE", "valueFrom": reference}])]))
+    volume = {"name": "v", "downwardAPI": {"items": [{"path": "node", **reference}]}}
+    assert '.fieldPath: Unsupported value: "spec.nodeName"' in str(refused(Calls().create, pod(volumes=[volume])))
+
+
 def test_a_priority_class_gives_its_value() -> None:
     calls = Calls()
     calls.create(

@@ -87,7 +87,7 @@ def field(pod: Json, path: str, place: Place) -> str:
     match path:
         case "metadata.labels" | "metadata.annotations":
             return "\n".join(f"{key}={_quoted(value)}" for key, value in sorted((_at(pod, path) or {}).items()))
-        case "spec.nodeName":
+        case "spec.nodeName" | "spec.host":
             return place.node
         case "status.hostIP" | "status.hostIPs" | "status.podIP" | "status.podIPs":
             return ADDRESS

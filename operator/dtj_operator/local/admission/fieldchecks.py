@@ -15,6 +15,7 @@ IN_VARIABLES = (
 IN_VOLUMES = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
 # Fields that have a name to refer to them by, though not everywhere a value.
 _NAMED = frozenset({*IN_VARIABLES, *IN_VOLUMES, "spec.restartPolicy", "spec.schedulerName", "status.phase"})
+_OLD_NAMES = {"spec.host": "spec.nodeName"}
 _ONE_OF_MANY = re.compile(r"metadata\.(labels|annotations)\['.+'\]")
 _RESOURCES = (
     "limits.cpu", "limits.ephemeral-storage", "limits.memory",
@@ -29,6 +30,7 @@ def field_faults(reference: Json, path: str, offered: tuple[str, ...]) -> list[F
         return [required(f"{path}.fieldPath")]
     if _ONE_OF_MANY.fullmatch(wanted):
         return []
+    wanted = _OLD_NAMES.get(wanted, wanted)
     if wanted not in _NAMED:
         told = f"error converting fieldPath: field label not supported: {wanted}"
         return [invalid(f"{path}.fieldPath", wanted, told)]
