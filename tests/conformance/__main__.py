@@ -46,7 +46,7 @@ def main() -> int:
     if asked.record:
         _record(told, steps, version, asked.into)
         return bool(broken)
-    count = 0
+    count = needless = 0
     for one in told:
         if one.name not in steps:
             continue
@@ -60,10 +60,13 @@ def main() -> int:
         count += len(told_ones)
         for difference in told_ones:
             print(difference)
-        for excuse in stale(excuses, found) if asked.kubeconfig is None else ():
+        covers_nothing = stale(excuses, found) if asked.kubeconfig is None else []
+        needless += len(covers_nothing)
+        for excuse in covers_nothing:
             print(f"{excuse}: an excuse that covers no difference any more")
-    print(f"{len(told)} stories, {count} differences, {len(broken)} could not be told")
-    return bool(count or broken)
+    counts = f"{count} differences, {needless} needless excuses, {len(broken)} could not be told"
+    print(f"{len(told)} stories, {counts}")
+    return bool(count or needless or broken)
 
 
 async def _played(told: list[Story], kubeconfig: Path | None) -> tuple[str, dict[str, list[Json] | BaseException]]:
