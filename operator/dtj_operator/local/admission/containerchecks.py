@@ -18,7 +18,6 @@ Json = dict[str, Any]
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _ONE_AT_A_TIME = "may not have more than one field specified at a time"
 _RESTARTS = ("Always", "OnFailure", "Never")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 
@@ -110,8 +109,8 @@ def _port_faults(ports: list[Json], path: str) -> list[FieldFault]:
             if name in seen:
                 found.append(duplicate(f"{at}.name", name))
             seen.add(name)
-        if port["protocol"] not in _PROTOCOLS:
-            found.append(not_supported(f"{at}.protocol", port["protocol"], _PROTOCOLS))
+        if port["protocol"] not in names.PROTOCOLS:
+            found.append(not_supported(f"{at}.protocol", port["protocol"], names.PROTOCOLS))
     return found
 
 

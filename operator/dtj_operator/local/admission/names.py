@@ -1,7 +1,9 @@
-"""The rules for names, labels and annotations, with the API server's sentences."""
+"""The rules for names, labels, annotations, ports and addresses, with the API server's sentences."""
 
 import ipaddress
 import re
+
+PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 _SUBDOMAIN_FORM = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _LABEL_FORM = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"

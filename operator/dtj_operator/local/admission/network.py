@@ -19,7 +19,6 @@ Json = dict[str, Any]
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
 _AFFINITY_SECONDS = 10800
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _POLICY_PROTOCOLS = ("TCP", "UDP", "SCTP")
 _POLICY_TYPES = ("Ingress", "Egress")
 
@@ -113,8 +112,8 @@ def _port_faults(port: Json, path: str, service_type: str) -> list[FieldFault]:
     found: list[FieldFault] = []
     for field, number in (("port", port.get("port", 0)), ("targetPort", port["targetPort"])):
         found += [invalid(f"{path}.{field}", number, fault) for fault in names.port_faults(number)]
-    if port["protocol"] not in _PROTOCOLS:
-        found.append(not_supported(f"{path}.protocol", port["protocol"], _PROTOCOLS))
+    if port["protocol"] not in names.PROTOCOLS:
+        found.append(not_supported(f"{path}.protocol", port["protocol"], names.PROTOCOLS))
     if port.get("nodePort") and service_type in ("ClusterIP", "ExternalName"):
         found.append(forbidden_field(f"{path}.nodePort", f"may not be used when `type` is '{service_type}'"))
     return found
