@@ -96,7 +96,7 @@ def test_upgrade_and_rollback_touch_no_pod_of_a_running_job(cluster: Cluster, he
     assert len(before) == 2
     operators = cluster.kubectl("get", "pods", f"--namespace={NAMESPACE}", OPERATORS, "--output=name")
 
-    helm.install({"image": {"tag": "e2e"}}, chart=next_chart(tmp_path))
+    helm.install(chart=next_chart(tmp_path))
     assert definition_of(cluster) == (NEXT, True)
     assert cluster.kubectl("get", "pods", f"--namespace={NAMESPACE}", OPERATORS, "--output=name") != operators
     await_progress(cluster, "lasting")

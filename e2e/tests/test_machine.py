@@ -242,9 +242,11 @@ def test_ctrl_c_leaves_a_command_its_time(tmp_path: Path) -> None:
     command = (
         f"trap 'sleep 1; touch {tmp_path}/tidied; exit 2' INT; touch {tmp_path}/there; while :; do sleep 0.1; done"
     )
-    program = f"import sys; from e2e import commands; sys.exit(commands.foreground(['sh', '-c', {command!r}]))"
+    # As on a terminal, whatever this process was started to ignore.
+    program = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from e2e import commands; "
+    program += f"sys.exit(commands.foreground(['sh', '-c', {command!r}]))"
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, start_new_session=True)
     wait("it runs", (tmp_path / "there").exists, 60)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    assert process.wait() == 128 + signal.SIGINT
+    assert process.wait(60) == 128 + signal.SIGINT
     assert (tmp_path / "tidied").exists()
