@@ -90,7 +90,7 @@ def _bytes_of(body: Json) -> int:
     plain, encoded = body.get("data") or {}, body.get("binaryData") or {}
     if "type" in body:
         plain, encoded = {}, plain
-    decoded = sum(len(value) // 4 * 3 - value.count("=") for value in encoded.values())
+    decoded: int = sum(len(value) // 4 * 3 - value.count("=") for value in encoded.values())
     return decoded + sum(len(value.encode()) for value in plain.values())
 
 
