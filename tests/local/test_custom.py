@@ -226,7 +226,12 @@ def test_a_schema_that_cannot_be_run_is_told_with_its_path(spec: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    "spec", [{"type": "object", "properties": {"a": TEXT}, "additionalProperties": True}, EITHER | {"default": "x"}]
+    "spec",
+    [
+        {"type": "object", "properties": {"a": TEXT}, "additionalProperties": True},
+        EITHER | {"default": "x"},
+        {"type": "", "x-kubernetes-preserve-unknown-fields": True, "default": "x"},
+    ],
 )
 def test_a_schema_that_can_be_run_is_taken(spec: dict[str, Any]) -> None:
     Calls().create(definition({"type": "object", "properties": {"spec": spec}}))

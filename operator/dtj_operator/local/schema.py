@@ -62,7 +62,7 @@ def _type_fault(schema: Json, value: Any, path: str) -> FieldFault | None:
     if schema.get("x-kubernetes-int-or-string"):
         fits = isinstance(value, int | str) and not isinstance(value, bool)
         wanted = "integer,string"
-    elif "type" in schema:
+    elif schema.get("type"):
         wanted = schema["type"]
         accepted = TYPES[wanted]
         fits = isinstance(value, accepted) and (bool in accepted or not isinstance(value, bool))
