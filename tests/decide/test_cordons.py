@@ -26,6 +26,8 @@ def drained(*cordoned: str, seconds: float, **recovery: Any) -> Situation:
 def test_a_disruption_remembers_the_nodes_of_its_gang() -> None:
     s = attempt([running("worker-0"), pod("worker-1", "Failed", disrupted_by="EvictionByEvictionAPI")])
     assert after(s, plan(s, NOW)).recovery.left_nodes == ["n0", "n1"]
+    unseen = replace(attempt([running("worker-0")]), gone=frozenset({"mnist-worker-1-0"}))
+    assert after(unseen, plan(unseen, NOW)).recovery.left_nodes == ["*"], "it may have been on any"
     failed = attempt([running("worker-0"), exited("worker-1", 1)])
     assert after(failed, plan(failed, NOW)).recovery.left_nodes == []
 

@@ -20,14 +20,17 @@ LONGEST = timedelta(minutes=5)
 UNSEEN = timedelta(seconds=30)
 """After the attempt's end: so long the nodes may stay unknown, whose watch began with it."""
 ANY = "*"
-"""In the place of more nodes than a status should hold: a gang on so many is on most of those that a drain comes to."""
+"""In the place of nodes that nobody knows, and of more than a status should hold: on so many, a drain comes to most."""
 
 
 def left(state: RecoveryState, failure: Failure, gang: Iterable[PodView]) -> RecoveryState:
     """With the nodes of the attempt that has ended, if it was taken away and did not fail by itself."""
     if failure.kind not in ("Disruption", "Preempted"):
         return replace(state, left_nodes=[], cordoned=[])
-    nodes = {pod.node for pod in gang if pod.node} | ({failure.node} if failure.node else set())
+    if failure.node is None:
+        # Its pod was gone before it was seen to go, as where the drain took the operator's process along.
+        return replace(state, left_nodes=[ANY], cordoned=[])
+    nodes = {failure.node, *(pod.node for pod in gang if pod.node)}
     return replace(state, left_nodes=sorted(nodes) if len(nodes) <= NODES else [ANY], cordoned=[])
 
 
