@@ -47,7 +47,7 @@ class Cluster:
         router = programs.build("kube-router", say) / "kube-router" if options.policy else None
         gates = options.feature_gates
         self.folder = folder
-        self.version = programs.version(family).removeprefix("v")
+        self.version = programs.release(options.version)
         self.shared = folder / "shared"
         self._options = options
         self._registry = Registry(ADDRESS, REGISTRY_PORT, folder / "registry")

@@ -52,6 +52,11 @@ def compile_into(folder: Path, source: Path, say: Callable[[str], None]) -> None
     say(f"{source.name} is built after {time.monotonic() - started:.0f} s")
 
 
+def release(kubernetes: str) -> str:
+    """Of `1.37` the version in full, `1.37.2`, as the cluster itself says it."""
+    return version(KUBERNETES[kubernetes]).removeprefix("v")
+
+
 def version(family: str) -> str:
     """That of the module which gives the family its name, as it is pinned: `v1.37.2`; empty where nothing is."""
     text = (FAMILIES / family / "go.mod").read_text()

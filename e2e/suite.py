@@ -8,7 +8,7 @@ from pathlib import Path
 
 from e2e import commands, images
 from e2e.machine import ROOT
-from e2e.programs import KUBERNETES, cache, version
+from e2e.programs import cache, release
 
 SCENARIOS = ("tests/scenarios", "--world=kube")
 EVERYTHING = (*SCENARIOS, "e2e/tests")
@@ -61,17 +61,12 @@ def table(say: Callable[[str], None]) -> int:
     embedded = results() / "embedded.xml"
     played = (sys.executable, "-m", "pytest", "tests/scenarios", "--world=embedded", f"--junitxml={embedded}")
     code = commands.foreground(played, ROOT)
-    columns = (f"{full_version(part.kubernetes)}={report_of(part.kubernetes)}" for part in ALL)
+    columns = (f"{release(part.kubernetes)}={report_of(part.kubernetes)}" for part in ALL)
     command = (sys.executable, "-m", "tools.scenarios", f"embedded={embedded}", *columns)
     made = commands.foreground(command, ROOT)
     if not made:
         say("docs/scenarios.md is made anew")
     return max(code, made)
-
-
-def full_version(kubernetes: str) -> str:
-    """`1.37.2`, as the cluster itself says it."""
-    return version(KUBERNETES[kubernetes]).removeprefix("v")
 
 
 def on_given(tests: Sequence[str]) -> int:

@@ -97,7 +97,7 @@ def _is_ours(live: Json, s: Situation) -> bool:
 def _own_claims(s: Situation) -> dict[str, str]:
     """Names and UIDs of the claims that were made for the job, or an earlier one of its name, while it is yet to start.
 
-    The regular list tells of one that a person has deleted after minutes; in which a gang would hold nodes for nothing.
+    Of one that a person has deleted the regular list tells after minutes, while a gang would hold nodes for nothing.
     """
     is_to_start = s.status.phase in ("Pending", "Queued") and s.status.gang.admitted_at is None
     if s.spec is None or s.spec.managed_by != names.MANAGER or not is_to_start:
