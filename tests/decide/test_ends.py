@@ -310,6 +310,33 @@ def test_the_culprit_s_pod_outlives_the_job_unless_all_are_cleaned() -> None:
     assert kinds(plan(s, NOW))[2:] == ["Delete worker-0-0", "Delete worker-1-0"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "stays"),
+    [
+        pytest.param({}, True, id="kept for its logs"),
+        pytest.param({"keepFailedPods": 0}, False, id="no failed pod is kept"),
+        pytest.param({"keepFailedPods": 0, "cleanPodPolicy": "None"}, True, id="every pod is kept"),
+        pytest.param({"cleanPodPolicy": "All"}, False, id="no pod is kept"),
+    ],
+)
+def test_the_culprit_s_pod_ends_by_itself_where_its_end_is_told_before(fields: dict[str, Any], stays: bool) -> None:
+    """The chief tells of the death while the culprit's supervisor still settles: deleted, it would take its logs."""
+    job = spec(recovery={"maxRestarts": 0}, **fields)
+    victim, first = told("worker-0", "Peer", at=ago(1)), heard(5, first_death=death("worker-1", exit_code=7))
+    s = attempt([victim, running("worker-1")], job=job, training=first)
+    made = plan(s, NOW)
+    status = after(s, made)
+    assert (status.phase, status.last_failure and status.last_failure.exit_code) == ("Failed", 7)
+    assert ("Delete worker-1-0" not in kinds(made)) == stays
+    if stays:
+        s = replace(s, status=status, pods=(running("worker-1"),), children=frozenset())
+        waits = plan(s, NOW)
+        assert (waits.status, waits.actions, waits.wake_at) == (None, (), NOW + timedelta(seconds=10))
+        assert kinds(plan(s, NOW + timedelta(seconds=10))) == ["Delete worker-1-0"]
+        clean = replace(s, pods=(exited("worker-1", 7),))
+        assert after(clean, plan(clean, NOW)).cleanup is None
+
+
 def test_a_sidecar_keeps_no_finished_job_alive_and_no_failed_pod() -> None:
     """kubeflow/trainer#1183, where it did."""
     lingering = replace(DONE, lingers=True)

@@ -12,7 +12,7 @@ from dtj_operator.api.status import FINAL, Time
 from dtj_operator.decide import cordons, hearing, lost
 from dtj_operator.decide.actions import Deadline
 from dtj_operator.decide.conditions import condition, says
-from dtj_operator.decide.members import LAST_WORDS, Members, holds_nothing
+from dtj_operator.decide.members import LAST_WORDS, Members, holds_nothing, is_ending
 from dtj_operator.desired.probes import probe_of
 from dtj_worker.contract import Task
 
@@ -137,6 +137,8 @@ def _all(s: Situation, m: Members | None, now: Time) -> Iterator[Deadline | None
         yield time_to_live(s)
         return
     yield from (lost.termination(s, pod) for pod in s.pods if not pod.is_over)
+    if status.last_failure is not None and any(not holds_nothing(pod) and is_ending(s, pod, now) for pod in s.pods):
+        yield Deadline("last words", status.last_failure.at + LAST_WORDS, "the culprit's pod")
     if status.phase in FINAL or m is None:
         return
     yield from (active(s), unreported(s), others_end(s, m), evaluator_ends(s), gang(s, m), schedule(s, m))
@@ -149,8 +151,6 @@ def _all(s: Situation, m: Members | None, now: Time) -> Iterator[Deadline | None
         yield from _still_to_come(nodes.name, nodes.due, now)
     if status.gang.not_before is not None and status.phase == "Queued":
         yield from _still_to_come("queue", status.gang.not_before, now)
-    if status.last_failure is not None and any(pod.name in m.kept and not holds_nothing(pod) for pod in m.old):
-        yield Deadline("last words", status.last_failure.at + LAST_WORDS, "the culprit's pod")
     if status.phase == "Pending" and says(status, "Accepted", "WaitingForPredecessor", "NameTaken"):
         yield Deadline("predecessor", now + PREDECESSOR, "objects that have the job's names")
     if status.phase == "Queued" and says(status, "GangScheduled", "ClaimMissing"):

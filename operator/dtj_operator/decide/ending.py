@@ -11,7 +11,7 @@ from dtj_operator.decide import deadlines, ends, failure, recovery, starts
 from dtj_operator.decide.actions import Delete, DeleteJob, Failure, Plan
 from dtj_operator.decide.children import STAYS
 from dtj_operator.decide.forming import next_try
-from dtj_operator.decide.members import Members, holds_nothing, members
+from dtj_operator.decide.members import Members, holds_nothing, is_ending, members
 from dtj_operator.decide.stopping import deletes
 from dtj_operator.desired.topology import spec_of
 from dtj_worker.contract import Task
@@ -28,7 +28,7 @@ def finished(s: Situation, now: Time) -> Plan | None:
         return Plan(None, (DeleteJob(s.key.name, s.uid),), reason="its time to live is over")
     pods = _pods_to_go(s, now)
     objects = [(kind, name, uid) for kind, name, uid, _ in sorted(s.children) if kind not in STAYS]
-    if not pods and not objects:
+    if not pods and not objects and all(holds_nothing(pod) for pod in s.pods):
         return Plan(replace(s.status, cleanup=None), reason="nothing is left to clean up")
     stops = (*(Delete(kind, name, uid) for kind, name, uid in objects), *deletes(s, pods, now))
     return Plan(None, stops, reason=f"cleans up {len(pods)} pods and {len(objects)} objects")
@@ -140,9 +140,13 @@ def _tasks_that_succeeded(s: Situation, m: Members) -> tuple[Task, ...] | None:
 
 
 def _pods_to_go(s: Situation, now: Time) -> list[PodView]:
-    """What still runs, always; what else the policy says. Old pods go unless they are kept for their logs."""
+    """What still runs, always; what else the policy says. Old pods go unless they are kept for their logs.
+
+    A culprit whose logs are wanted ends by itself first: how it ended may be told before it has (`is_ending`).
+    """
     policy = s.spec.clean_pod_policy if s.spec else "Running"
     if policy == "All":
         return list(s.pods)
+    keeps = policy == "None" or s.spec is None or s.spec.keep_failed_pods > 0
     old = members(s, now).leftovers if s.spec is not None and policy == "Running" else ()
-    return [pod for pod in s.pods if not holds_nothing(pod) or pod in old]
+    return [pod for pod in s.pods if pod in old or not (holds_nothing(pod) or (keeps and is_ending(s, pod, now)))]

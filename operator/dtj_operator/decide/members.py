@@ -128,6 +128,17 @@ def holds_nothing(pod: PodView) -> bool:
     return pod.is_over and not pod.lingers
 
 
+def is_ending(s: Situation, pod: PodView, now: Time) -> bool:
+    """Whether it is the last culprit's pod, and still has time to end by itself: deleted, it takes its logs along.
+
+    Its supervisor tells how the program ended before its containers have.
+    """
+    last = s.status.last_failure
+    if last is None or last.pod != pod.name or pod.deleting_since is not None:
+        return False
+    return (last.exit_code is not None or last.signal is not None) and now < last.at + LAST_WORDS
+
+
 def _told(status: JobStatus) -> dict[Task, int]:
     """Each round that the status tells, of whatever task."""
     return {
@@ -150,14 +161,12 @@ def _kept(s: Situation, old: list[PodView], now: Time) -> frozenset[str]:
     if last is None or last.pod is None or limit == 0:
         return frozenset()
     gangs_round = None if last.role == "evaluator" else _round_in(last.pod)
-    has_ended = last.exit_code is not None or last.signal is not None
-    is_ending = has_ended and now < last.at + LAST_WORDS
     kept = [
         pod
         for pod in old
         if pod.deleting_since is None
         and (
-            (pod.name == last.pod and (holds_nothing(pod) or is_ending))
+            (pod.name == last.pod and (holds_nothing(pod) or is_ending(s, pod, now)))
             or (pod.stage == "Failed" and holds_nothing(pod) and _was_kept(pod, gangs_round))
         )
     ]
