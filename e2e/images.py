@@ -8,12 +8,14 @@ import dataclasses
 import hashlib
 import os
 import platform
+import sys
+import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from e2e import buildah, packages
+from e2e import buildah, commands, packages
 from e2e.machine import FOLDER, ROOT
 from e2e.programs import alone, cache
 
@@ -78,6 +80,8 @@ RECIPES = {
 }
 SMALL = (OPERATOR, SUPERVISOR, "dtj/worker:latest")
 """Without TensorFlow."""
+DEVICES = {"gpu": ("x86_64-manylinux_2_28",), "tpu": ("x86_64-manylinux_2_31", "--override=overrides-tpu.txt")}
+"""Flavours of the worker whose gigabytes are built where they are used: their platform, as `make lock` has it."""
 
 
 def archives(names: Iterable[str], say: Callable[[str], None] = print) -> dict[str, Path]:
@@ -94,6 +98,19 @@ def archives(names: Iterable[str], say: Callable[[str], None] = print) -> dict[s
     with alone(folder() / "store"):
         # Named anew, for the wait may have been long and the sources edited.
         return {name: _made(name, archive(name), say) for name in files}
+
+
+def resolve(flavour: str) -> None:
+    """Ask the package index whether it has all of the flavour's lock, each with its hash, and nothing is missing."""
+    platform_, *options = DEVICES[flavour]
+    with tempfile.TemporaryDirectory() as nowhere:
+        commands.run(
+            *(sys.executable, "-m", "uv", "pip", "install", "--quiet", "--dry-run", f"--target={nowhere}"),
+            *("--python-version=3.11", f"--python-platform={platform_}", "--only-binary=:all:", "--require-hashes"),
+            *(*options, f"--requirements=worker-{flavour}.txt"),
+            folder=ROOT / "requirements",
+            seconds=300,
+        )
 
 
 def _made(name: str, file: Path, say: Callable[[str], None]) -> Path:

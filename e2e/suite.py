@@ -8,7 +8,7 @@ from pathlib import Path
 
 from e2e import commands, images
 from e2e.machine import ROOT
-from e2e.programs import cache, release
+from e2e.programs import release
 
 SCENARIOS = ("tests/scenarios", "--world=kube")
 EVERYTHING = (*SCENARIOS, "e2e/tests")
@@ -31,6 +31,8 @@ USUAL = (
 )
 ALL = tuple(Part(version, (*WITH_TENSORFLOW, *images.SMALL), EVERYTHING) for version in ("1.37", "1.34"))
 
+RESULTS = ROOT / "build" / "results"
+"""Of this clone: two of them may be at it."""
 INTERRUPTED = (129, 130, 143)
 """By SIGHUP, Ctrl-C and SIGTERM, as shells count them."""
 
@@ -38,14 +40,14 @@ Enter = Callable[[str, Sequence[str], Sequence[str]], int]
 """Run pytest with these arguments on a cluster of a version that has these images; the exit code."""
 
 
-def run(parts: Sequence[Part], enter: Enter, say: Callable[[str], None]) -> int:
-    """All parts, whatever a test of one ends with; the largest exit code. Their reports are in `results`."""
-    results().mkdir(parents=True, exist_ok=True)
+def run(parts: Sequence[Part], enter: Enter, say: Callable[[str], None], results: Path = RESULTS) -> int:
+    """All parts, whatever a test of one ends with; the largest exit code. Their reports go to `results`."""
+    results.mkdir(parents=True, exist_ok=True)
     for part in parts:
-        report_of(part.kubernetes).unlink(missing_ok=True)
+        _report(results, part).unlink(missing_ok=True)
     worst = 0
     for part in parts:
-        code = enter(part.kubernetes, part.images, [*part.tests, f"--junitxml={report_of(part.kubernetes)}"])
+        code = enter(part.kubernetes, part.images, [*part.tests, f"--junitxml={_report(results, part)}"])
         say(f"Kubernetes {part.kubernetes}: {'passed' if not code else f'failed with {code}'}")
         worst = max(worst, code)
         if code in INTERRUPTED:
@@ -53,15 +55,15 @@ def run(parts: Sequence[Part], enter: Enter, say: Callable[[str], None]) -> int:
     return worst
 
 
-def table(say: Callable[[str], None]) -> int:
+def table(say: Callable[[str], None], results: Path = RESULTS) -> int:
     """docs/scenarios.md, of what all parts reported and of the embedded cluster, where the scenarios run now."""
-    if silent := [part.kubernetes for part in ALL if not report_of(part.kubernetes).exists()]:
+    if silent := [part.kubernetes for part in ALL if not _report(results, part).exists()]:
         say(f"docs/scenarios.md stays as it was: there is no report of {', '.join(silent)}")
         return 1
-    embedded = results() / "embedded.xml"
+    embedded = results / "embedded.xml"
     played = (sys.executable, "-m", "pytest", "tests/scenarios", "--world=embedded", f"--junitxml={embedded}")
     code = commands.foreground(played, ROOT)
-    columns = (f"{release(part.kubernetes)}={report_of(part.kubernetes)}" for part in ALL)
+    columns = (f"{release(part.kubernetes)}={_report(results, part)}" for part in ALL)
     command = (sys.executable, "-m", "tools.scenarios", f"embedded={embedded}", *columns)
     made = commands.foreground(command, ROOT)
     if not made:
@@ -79,9 +81,5 @@ def pytest() -> tuple[str, ...]:
     return sys.executable, "-m", "pytest", "-p", "e2e.plugin"
 
 
-def results() -> Path:
-    return cache() / "results"
-
-
-def report_of(kubernetes: str) -> Path:
-    return results() / f"{kubernetes}.xml"
+def _report(results: Path, part: Part) -> Path:
+    return results / f"{part.kubernetes}.xml"

@@ -17,25 +17,25 @@ from e2e import suite
     ],
 )
 def test_a_part_that_fails_keeps_no_other_from_its_run_and_an_interrupt_does(
-    ends: list[int], code: int, begun: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ends: list[int], code: int, begun: list[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     entered: list[str] = []
 
     def enter(version: str, _: Sequence[str], __: Sequence[str]) -> int:
         entered.append(version)
         return ends[len(entered) - 1]
 
-    assert suite.run(suite.USUAL, enter, lambda _: None) == code
+    assert suite.run(suite.USUAL, enter, lambda _: None, tmp_path / "results") == code
     assert entered == begun
 
 
-def test_no_table_is_made_of_an_earlier_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    suite.results().mkdir(parents=True)
-    for part in suite.ALL:
-        suite.report_of(part.kubernetes).write_text("of an earlier run")
-    suite.run(suite.ALL, lambda *_: 1, lambda _: None)
+def test_no_table_is_made_of_an_earlier_run(tmp_path: Path) -> None:
+    def write(_: str, __: Sequence[str], tests: Sequence[str]) -> int:
+        Path(tests[-1].removeprefix("--junitxml=")).write_text("of an earlier run")
+        return 0
+
+    suite.run(suite.ALL, write, lambda _: None, tmp_path)
+    suite.run(suite.ALL, lambda *_: 1, lambda _: None, tmp_path)
     said: list[str] = []
-    assert suite.table(said.append) == 1
+    assert suite.table(said.append, tmp_path) == 1
     assert said == ["docs/scenarios.md stays as it was: there is no report of 1.37, 1.34"]
