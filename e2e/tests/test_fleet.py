@@ -12,7 +12,7 @@ from e2e.tests.installs import job_of, submit
 from tests.worlds.world import on
 
 WORKERS, NODES, GPUS = 32, 40, 8
-pytestmark = pytest.mark.machine
+pytestmark = [pytest.mark.machine, pytest.mark.thorough]
 
 
 def nodes_of(cluster: Cluster, name: str) -> list[str]:

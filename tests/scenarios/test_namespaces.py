@@ -40,7 +40,6 @@ async def test_a_limit_range_and_a_quota_count_for_pods_that_say_nothing(world: 
     assert (end.status.phase, end.status.restarts) == ("Succeeded", Restarts())
 
 
-@pytest.mark.core
 @pytest.mark.needs("Policies")
 async def test_a_closed_way_out_is_named_and_hangs_nothing(world: World) -> None:
     """Not even names are resolved."""

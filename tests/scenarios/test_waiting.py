@@ -98,7 +98,6 @@ async def test_a_missing_config_map_is_named(world: World) -> None:
     assert (end.status.phase, end.status.restarts) == ("Succeeded", Restarts())
 
 
-@pytest.mark.core
 @pytest.mark.needs("Images")
 async def test_an_image_that_does_not_exist_fails_at_its_deadline(world: World) -> None:
     recovery = {"scheduleSeconds": 30, "maxRestarts": 0}
