@@ -1,6 +1,7 @@
 """`python -m e2e`: a real Kubernetes for a person (`cluster`), for some tests (`test`), for all of them (`suite`)."""
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -52,6 +53,10 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--all", action="store_true", help="every test on every version, and docs/scenarios.md of it")
     whole.set_defaults(run=for_everyone)
 
+    built = verbs.add_parser("build", help="build programs of the cluster, once for this machine")
+    built.add_argument("family", help="a folder of e2e/programs")
+    built.set_defaults(run=for_later)
+
     beside = verbs.add_parser("join", help="run a command in the namespace of the cluster that is up")
     beside.add_argument("command", nargs=argparse.REMAINDER)
     beside.set_defaults(run=lambda arguments, _: machine.join(arguments.command or ["bash"]))
@@ -94,7 +99,7 @@ def for_tests(arguments: argparse.Namespace, rest: list[str]) -> int:
     if "KUBECONFIG" in os.environ:
         return suite.on_given(tests)
     wanted = [*arguments.image, *images.SMALL]
-    return max(enter(version, wanted, [*sys.argv[1:], f"--kubernetes={version}"]) for version in versions)
+    return max(enter(version, wanted, [*sys.argv[1:], f"--kubernetes={version}"], suite.PLAYED) for version in versions)
 
 
 def for_everyone(arguments: argparse.Namespace, _: list[str]) -> int:
@@ -108,8 +113,17 @@ def for_everyone(arguments: argparse.Namespace, _: list[str]) -> int:
     return max(code, suite.table(say)) if arguments.all else code
 
 
-def in_cluster(version: str, wanted: Sequence[str], tests: Sequence[str]) -> int:
-    return enter(version, wanted, ["test", f"--kubernetes={version}", *tests])
+def for_later(arguments: argparse.Namespace, _: list[str]) -> int:
+    # A SystemExit takes what is half made away.
+    with commands.handling({signal.SIGTERM: lambda number, _: sys.exit(128 + number)}):
+        programs.build(arguments.family, say)
+    return 0
+
+
+def in_cluster(part: suite.Part, after: suite.Part | None, tests: Sequence[str]) -> int:
+    command = ["test", f"--kubernetes={part.kubernetes}", *tests]
+    later = (programs.KUBERNETES[after.kubernetes],) if after else ()
+    return enter(part.kubernetes, part.images, command, part.programs, later)
 
 
 def options(arguments: argparse.Namespace, version: str) -> Options:
@@ -118,14 +132,23 @@ def options(arguments: argparse.Namespace, version: str) -> Options:
     return Options(version, arguments.nodes, arguments.gpus, arguments.feature_gates, images=tuple(archives))
 
 
-def enter(version: str, wanted: Sequence[str], arguments: list[str]) -> int:
-    """The same once more, inside."""
+def enter(
+    version: str,
+    wanted: Sequence[str],
+    arguments: list[str],
+    beyond: Sequence[str] = (),
+    later: Sequence[str] = (),
+) -> int:
+    """The same once more, inside. Programs for `later` are built in the meantime."""
     check(wanted)
     packages.install(say)  # those that take the survey are among them
     before = Survey.now()
-    archives = prepare(version, wanted)
+    archives = prepare(version, wanted, beyond)
     command = [sys.executable, "-m", "e2e", *arguments, *(f"--image={file}" for file in archives)]
-    return machine.run(command, say, before)
+    with contextlib.ExitStack() as stack:
+        for family in later:
+            stack.enter_context(programs.beside(family, say))
+        return machine.run(command, say, before)
 
 
 def check(wanted: Sequence[str]) -> None:
@@ -137,9 +160,9 @@ def check(wanted: Sequence[str]) -> None:
             raise RuntimeError(f"--image={name}: no such file, and no such image; there are {known}")
 
 
-def prepare(version: str, wanted: Sequence[str]) -> list[Path]:
+def prepare(version: str, wanted: Sequence[str], beyond: Sequence[str]) -> list[Path]:
     """What takes long the first time, and the network, which the namespace has not; the images' archives."""
-    for family in (programs.KUBERNETES[version], "etcd", "coredns", "kube-router", "pause", "helm", "kwok"):
+    for family in (programs.KUBERNETES[version], "etcd", "coredns", "kube-router", "pause", "helm", *beyond):
         programs.build(family, say)
     return files(wanted)
 

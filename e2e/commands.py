@@ -27,11 +27,9 @@ def run(
 ) -> str:
     """What it prints; what it says when it fails is the error. It ends with whoever waits for it."""
     told = shlex.join(command)
-    # No part of Linux but util-linux knows how; where that is not, a command may outlive who is killed.
-    bound = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
     try:
         done = subprocess.run(
-            [*bound, *command],
+            [*bound(), *command],
             cwd=folder,
             env=environment,
             text=True,
@@ -45,6 +43,12 @@ def run(
         said = (done.stdout + done.stderr).strip()[-4000:]
         raise RuntimeError(f"{told} ended with {done.returncode}: {said}")
     return done.stdout
+
+
+def bound() -> tuple[str, ...]:
+    """Before the words of a command: that it ends with whoever starts it, even if that one is killed."""
+    # No part of Linux but util-linux knows how; where that is not, it may outlive who is killed.
+    return ("setpriv", "--pdeathsig", "KILL", "--") if shutil.which("setpriv") else ()
 
 
 def foreground(command: Sequence[str], folder: Path | None = None, environment: Mapping[str, str] | None = None) -> int:

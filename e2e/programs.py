@@ -9,6 +9,9 @@ import hashlib
 import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -32,11 +35,40 @@ def build(family: str, say: Callable[[str], None] = print) -> Path:
     if not (source / "go.mod").exists():
         known = ", ".join(sorted(path.parent.name for path in FAMILIES.glob("*/go.mod")))
         raise RuntimeError(f"no family of programs {family!r} in {FAMILIES}; there are {known}")
-    folder = cache() / "programs" / f"{family}-{digest(source)}"
+    folder = _folder(source)
     with alone(folder):
         if not folder.exists():
             compile_into(folder, source, say)
     return folder
+
+
+@contextlib.contextmanager
+def beside(family: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Build what is needed later by the time that others leave, as far as it gets.
+
+    At the end it is ended, whatever it has come to: what it compiled is in Go's cache, from where `build` goes on.
+    """
+    if _folder(FAMILIES / family).exists():
+        yield
+        return
+    say(f"building {family} beside, for later")
+    building = subprocess.Popen(
+        [*commands.bound(), sys.executable, "-m", "e2e", "build", family],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,  # If it fails, `build` says why.
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    # Of a session of its own, it is weighed against the others by its group where the kernel groups sessions.
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, building.pid, 19)
+        Path(f"/proc/{building.pid}/autogroup").write_text("19")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(building.pid, signal.SIGTERM)
+        building.wait()
 
 
 def compile_into(folder: Path, source: Path, say: Callable[[str], None]) -> None:
@@ -50,6 +82,10 @@ def compile_into(folder: Path, source: Path, say: Callable[[str], None]) -> None
         commands.run(*command, folder=source, environment={**os.environ, "CGO_ENABLED": "0"})
         built.rename(folder)
     say(f"{source.name} is built after {time.monotonic() - started:.0f} s")
+
+
+def _folder(source: Path) -> Path:
+    return cache() / "programs" / f"{source.name}-{digest(source)}"
 
 
 def release(kubernetes: str) -> str:

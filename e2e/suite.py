@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from e2e import commands, images
@@ -13,6 +14,8 @@ from e2e.programs import release
 SCENARIOS = ("tests/scenarios", "--world=kube")
 EVERYTHING = (*SCENARIOS, "e2e/tests")
 """Scenarios first, in one run: they share an operator, and tests of the chart take it away."""
+PLAYED = ("kwok",)
+"""What plays a fleet of nodes."""
 WITH_TENSORFLOW = ("dtj/digits:latest", "dtj/foreign:latest")
 
 
@@ -23,21 +26,23 @@ class Part:
     kubernetes: str
     images: tuple[str, ...]
     tests: tuple[str, ...]
+    programs: tuple[str, ...] = ()
+    """Families beyond those of every cluster (`e2e/programs`)."""
 
 
 USUAL = (
     Part("1.37", (*WITH_TENSORFLOW, *images.SMALL), (*EVERYTHING, "-m", "core")),
     Part("1.34", images.SMALL, (*EVERYTHING, "-m", "smoke")),
 )
-ALL = tuple(Part(version, (*WITH_TENSORFLOW, *images.SMALL), EVERYTHING) for version in ("1.37", "1.34"))
+ALL = tuple(Part(version, (*WITH_TENSORFLOW, *images.SMALL), EVERYTHING, PLAYED) for version in ("1.37", "1.34"))
 
 RESULTS = ROOT / "build" / "results"
 """Of this clone: two of them may be at it."""
 INTERRUPTED = (129, 130, 143)
 """By SIGHUP, Ctrl-C and SIGTERM, as shells count them."""
 
-Enter = Callable[[str, Sequence[str], Sequence[str]], int]
-"""Run pytest with these arguments on a cluster of a version that has these images; the exit code."""
+Enter = Callable[[Part, Part | None, Sequence[str]], int]
+"""Run pytest with these arguments on the cluster of a part, with an eye to the next one; the exit code."""
 
 
 def run(parts: Sequence[Part], enter: Enter, say: Callable[[str], None], results: Path = RESULTS) -> int:
@@ -46,8 +51,8 @@ def run(parts: Sequence[Part], enter: Enter, say: Callable[[str], None], results
     for part in parts:
         _report(results, part).unlink(missing_ok=True)
     worst = 0
-    for part in parts:
-        code = enter(part.kubernetes, part.images, [*part.tests, f"--junitxml={_report(results, part)}"])
+    for part, after in zip_longest(parts, parts[1:]):
+        code = enter(part, after, [*part.tests, f"--junitxml={_report(results, part)}"])
         say(f"Kubernetes {part.kubernetes}: {'passed' if not code else f'failed with {code}'}")
         worst = max(worst, code)
         if code in INTERRUPTED:

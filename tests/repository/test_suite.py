@@ -21,8 +21,9 @@ def test_a_part_that_fails_keeps_no_other_from_its_run_and_an_interrupt_does(
 ) -> None:
     entered: list[str] = []
 
-    def enter(version: str, _: Sequence[str], __: Sequence[str]) -> int:
-        entered.append(version)
+    def enter(part: suite.Part, after: suite.Part | None, _: Sequence[str]) -> int:
+        entered.append(part.kubernetes)
+        assert after == (None if part is suite.USUAL[-1] else suite.USUAL[-1])
         return ends[len(entered) - 1]
 
     assert suite.run(suite.USUAL, enter, lambda _: None, tmp_path / "results") == code
@@ -30,7 +31,7 @@ def test_a_part_that_fails_keeps_no_other_from_its_run_and_an_interrupt_does(
 
 
 def test_no_table_is_made_of_an_earlier_run(tmp_path: Path) -> None:
-    def write(_: str, __: Sequence[str], tests: Sequence[str]) -> int:
+    def write(_: suite.Part, __: suite.Part | None, tests: Sequence[str]) -> int:
         Path(tests[-1].removeprefix("--junitxml=")).write_text("of an earlier run")
         return 0
 
