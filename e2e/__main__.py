@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from e2e import commands, images, machine, packages, programs, rights, suite
@@ -53,8 +53,8 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--all", action="store_true", help="every test on every version, and docs/scenarios.md of it")
     whole.set_defaults(run=for_everyone)
 
-    built = verbs.add_parser("build", help="build programs of the cluster, once for this machine")
-    built.add_argument("family", help="a folder of e2e/programs")
+    built = verbs.add_parser("build", help="build programs and images of the cluster, once for this machine")
+    built.add_argument("name", nargs="+", help="a folder of e2e/programs, or an image")
     built.set_defaults(run=for_later)
 
     beside = verbs.add_parser("join", help="run a command in the namespace of the cluster that is up")
@@ -116,7 +116,9 @@ def for_everyone(arguments: argparse.Namespace, _: list[str]) -> int:
 def for_later(arguments: argparse.Namespace, _: list[str]) -> int:
     # A SystemExit takes what is half made away.
     with commands.handling({signal.SIGTERM: lambda number, _: sys.exit(128 + number)}):
-        programs.build(arguments.family, say)
+        images.archives([name for name in arguments.name if name in images.RECIPES], say)
+        for family in (name for name in arguments.name if name not in images.RECIPES):
+            programs.build(family, say)
     return 0
 
 
@@ -162,9 +164,21 @@ def check(wanted: Sequence[str]) -> None:
 
 def prepare(version: str, wanted: Sequence[str], beyond: Sequence[str]) -> list[Path]:
     """What takes long the first time, and the network, which the namespace has not; the images' archives."""
-    for family in (programs.KUBERNETES[version], "etcd", "coredns", "kube-router", "pause", "helm", *beyond):
-        programs.build(family, say)
+    with being_built([name for name in wanted if name in images.RECIPES and not images.archive(name).exists()]):
+        for family in (programs.KUBERNETES[version], "etcd", "coredns", "kube-router", "pause", "helm", *beyond):
+            programs.build(family, say)
     return files(wanted)
+
+
+@contextlib.contextmanager
+def being_built(names: Sequence[str]) -> Iterator[None]:
+    """Images, in the meantime: they and compilers wait for disk, network and single steps at different times."""
+    if not names:
+        yield
+        return
+    with commands.beside((sys.executable, "-m", "e2e", "build", *names)) as building:
+        yield
+        building.wait()  # If it fails, who needs them tries again, and says why.
 
 
 def files(wanted: Sequence[str]) -> list[Path]:

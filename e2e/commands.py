@@ -45,6 +45,30 @@ def run(
     return done.stdout
 
 
+@contextlib.contextmanager
+def beside(
+    command: Sequence[str], *, is_calm: bool = False, is_heard: bool = True
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that goes on meanwhile, and ends with the context at the latest, with all that it has started.
+
+    A calm one takes the processors' time that others leave; one that is not heard prints nothing.
+    """
+    output = None if is_heard else subprocess.DEVNULL
+    words = [*bound(), *command]
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+    if is_calm:
+        # Of a session of its own, it is weighed against the others by its group where the kernel groups sessions.
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, process.pid, 19)
+            Path(f"/proc/{process.pid}/autogroup").write_text("19")
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+
+
 def bound() -> tuple[str, ...]:
     """Before the words of a command: that it ends with whoever starts it, even if that one is killed."""
     # No part of Linux but util-linux knows how; where that is not, it may outlive who is killed.

@@ -9,8 +9,6 @@ import hashlib
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -52,23 +50,9 @@ def beside(family: str, say: Callable[[str], None]) -> Iterator[None]:
         yield
         return
     say(f"building {family} beside, for later")
-    building = subprocess.Popen(
-        [*commands.bound(), sys.executable, "-m", "e2e", "build", family],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,  # If it fails, `build` says why.
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    # Of a session of its own, it is weighed against the others by its group where the kernel groups sessions.
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, building.pid, 19)
-        Path(f"/proc/{building.pid}/autogroup").write_text("19")
-    try:
+    # If it fails, `build` says why.
+    with commands.beside((sys.executable, "-m", "e2e", "build", family), is_calm=True, is_heard=False):
         yield
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(building.pid, signal.SIGTERM)
-        building.wait()
 
 
 def compile_into(folder: Path, source: Path, say: Callable[[str], None]) -> None:
@@ -99,6 +83,8 @@ def version(family: str) -> str:
     package = next(iter(packages(FAMILIES / family)))
     pinned = dict(re.findall(r"^\s*(?:require )?(\S+) (v\S+)", text, re.MULTILINE))
     modules = [module for module in pinned if package == module or package.startswith(f"{module}/")]
+    if package == ".":
+        modules = [module for module in pinned if module.endswith(f"/{family}")]
     return pinned[max(modules, key=len)] if modules else ""
 
 

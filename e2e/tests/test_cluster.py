@@ -35,6 +35,15 @@ def pod(name: str, *, node: str = "", image: str = PAUSE, gpus: int = 0, policy:
     return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
 
 
+def hungry(gpus: int) -> str:
+    """A pod for these, and another where that one fails."""
+    template = json.loads(pod("hungry", gpus=gpus))
+    template["metadata"] = {"labels": {"app": "hungry"}}
+    template["spec"] |= {"restartPolicy": "Always"}
+    spec = {"selector": {"matchLabels": {"app": "hungry"}}, "template": template}
+    return json.dumps({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "hungry"}, "spec": spec})
+
+
 def run(cluster: Cluster, manifest: str) -> Json:
     """Create a pod; the object as soon as it is ready."""
     name = json.loads(manifest)["metadata"]["name"]
@@ -75,13 +84,18 @@ def test_all_nodes_are_ready_and_offer_gpus(cluster: Cluster) -> None:
 
 
 def test_more_gpus_let_a_pod_in(cluster: Cluster) -> None:
-    cluster.kubectl("create", "-f", "-", stdin=pod("hungry", gpus=6))
-    cluster.kubectl("wait", "--for=condition=PodScheduled=false", "pod/hungry", "--timeout=60s")
-    cluster.nodes["n2"].set_gpus(8)
+    """One that comes again: a kubelet that has not heard of its own node's GPUs yet refuses the first pod for them."""
+    replicas, pods = "replicaset/hungry", ("pods", "--selector=app=hungry")
+    cluster.kubectl("create", "-f", "-", stdin=hungry(gpus=6))
     try:
-        cluster.kubectl("wait", "--for=condition=Ready", "pod/hungry", "--timeout=60s")
-        assert got(cluster, "pod/hungry")["spec"]["nodeName"] == "n2"
+        cluster.kubectl("wait", "--for=jsonpath={.status.replicas}=1", replicas, "--timeout=60s")
+        cluster.kubectl("wait", "--for=condition=PodScheduled=false", *pods, "--timeout=60s")
+        cluster.nodes["n2"].set_gpus(8)
+        cluster.kubectl("wait", "--for=jsonpath={.status.readyReplicas}=1", replicas, "--timeout=60s")
+        found = json.loads(cluster.kubectl("get", *pods, "--output=json"))["items"]
+        assert {pod["spec"]["nodeName"] for pod in found} == {"n2"}
     finally:
+        cluster.kubectl("delete", replicas)
         cluster.nodes["n2"].set_gpus(4)
 
 
