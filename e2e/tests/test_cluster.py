@@ -37,9 +37,8 @@ def pod(name: str, *, node: str = "", image: str = PAUSE, gpus: int = 0, policy:
 
 def hungry(gpus: int) -> str:
     """A pod for these, and another where that one fails."""
-    template = json.loads(pod("hungry", gpus=gpus))
-    template["metadata"] = {"labels": {"app": "hungry"}}
-    template["spec"] |= {"restartPolicy": "Always"}
+    one = json.loads(pod("hungry", gpus=gpus))["spec"] | {"restartPolicy": "Always"}
+    template = {"metadata": {"labels": {"app": "hungry"}}, "spec": one}
     spec = {"selector": {"matchLabels": {"app": "hungry"}}, "template": template}
     return json.dumps({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "hungry"}, "spec": spec})
 
