@@ -107,8 +107,7 @@ def for_everyone(arguments: argparse.Namespace, _: list[str]) -> int:
     if "KUBECONFIG" in os.environ:
         return suite.on_given(parts[0].tests)
     for flavour in images.DEVICES:
-        images.resolve(flavour)
-    say(f"the locks of the worker's flavours {' and '.join(images.DEVICES)} resolve")
+        images.resolve(flavour, say)
     code = suite.run(parts, in_cluster, say)
     return max(code, suite.table(say)) if arguments.all else code
 

@@ -100,17 +100,28 @@ def archives(names: Iterable[str], say: Callable[[str], None] = print) -> dict[s
         return {name: _made(name, archive(name), say) for name in files}
 
 
-def resolve(flavour: str) -> None:
-    """Ask the package index whether it has all of the flavour's lock, each with its hash, and nothing is missing."""
+def resolve(flavour: str, say: Callable[[str], None] = print) -> None:
+    """Ask the package index, once for each state of the flavour's lock, whether it has all of it with its hashes.
+
+    Nothing may be missing in the lock either. Where all is built, no index has to be in reach.
+    """
     platform_, *options = DEVICES[flavour]
+    lock = ROOT / "requirements" / f"worker-{flavour}.txt"
+    asked = hashlib.sha256(repr(DEVICES[flavour]).encode() + lock.read_bytes()).hexdigest()[:16]
+    mark = cache() / "resolved" / f"{flavour}-{asked}"
+    if mark.exists():
+        return
     with tempfile.TemporaryDirectory() as nowhere:
         commands.run(
             *(sys.executable, "-m", "uv", "pip", "install", "--quiet", "--dry-run", f"--target={nowhere}"),
             *("--python-version=3.11", f"--python-platform={platform_}", "--only-binary=:all:", "--require-hashes"),
-            *(*options, f"--requirements=worker-{flavour}.txt"),
-            folder=ROOT / "requirements",
+            *(*options, f"--requirements={lock.name}"),
+            folder=lock.parent,
             seconds=300,
         )
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+    say(f"the lock of the worker's flavour {flavour} resolves")
 
 
 def _made(name: str, file: Path, say: Callable[[str], None]) -> Path:
